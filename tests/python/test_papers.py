@@ -173,7 +173,7 @@ def test_the_example_paper_is_reproduced(tmp_path: Path) -> None:
     assert [row["id"] for row in results["numbers"]] == ["cubic-10", "cubic-80"]
     found = results["numbers"][0]["measured"]
     page = (tmp_path / "my-paper" / "index.html").read_text()
-    assert f"CUBIC has {found:.3g} Mbit/s at 10 ms; the paper says 8." in page
+    assert f"CUBIC has {found:.3g} Mbit/s at 10 ms; the paper says 20." in page
     assert "1 of 1 claim confirmed" in page
 
 
@@ -413,7 +413,7 @@ def test_a_number_says_where_the_one_run_of_a_paper_would_stand() -> None:
     cases: list[list[float | None]] = [[80.0, 90.0, 100.0], [95.0, None], [80.0]]
     shown = [rows([number(runs)])[0] for runs in cases]
     assert [(row.runs, row.rank) for row in shown] == [
-        ("runs 80 to 100", "≥ 2 of 3 runs"),
+        ("runs 80.0 to 100.0", "≥ 2 of 3 runs"),
         ("runs 95 to > 120", "≥ 0 of 2 runs"),
         ("", ""),
     ]

@@ -97,7 +97,7 @@ from dumbbell.papers import Runs, Verdict, claim, figure
 
 @claim("fast")
 def fast(runs: Runs) -> Verdict:
-    # What a claim needs a kernel may not show, and nothing is claimed of its runs.
+    # A claim may need what a kernel does not show; Linux has no verdict on it then.
     assert runs["reno"].meta["backend"] == "simulator"
     return Verdict(True, "Very.")
 
@@ -169,8 +169,10 @@ def test_a_number_is_published_simulated_simulated_alike_and_real(
         2,
         "2 runs, 1 invalid left out",
     )
-    said = json.loads((tmp_path / "tiny" / "results.json").read_text())["numbers"][0]["real"]
+    said = json.loads((tmp_path / "tiny" / "results.json").read_text())["numbers"][0]["linux"]
     assert (said["runs"], said["invalid"]) == (2, 1)
+    (claim,) = done.claims
+    assert (claim.simulated.verdict, claim.linux.verdict) == ("confirmed", "not measured")
 
 
 def test_the_report_shows_figures_side_by_side_and_says_what_is_otherwise(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import math
 from collections import UserDict
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
@@ -40,11 +41,14 @@ class Metric:
         function: Gives a value for every seed, or a table by seed that has a column for the metric.
             It takes the result, then options.
         of_rates: Whether it takes the throughputs of all flows instead, see `rates`.
+        lowest, highest: The range of the values; an interval ends there.
     """
 
     unit: str
     function: Callable[..., Any]
     of_rates: bool = False
+    lowest: float = -math.inf
+    highest: float = math.inf
 
     def check(self, options: Mapping[str, Any]) -> None:
         """Raises `ValueError` if there is no such option, or one is missing."""
@@ -89,11 +93,11 @@ def _jain(rates: pl.DataFrame, flows: Sequence[str] = ()) -> pl.Series:
 
 
 METRICS: Final = {
-    "throughput": Metric("Mbit/s", lambda rates, flow="*": _sum(rates, flow), True),
-    "ratio": Metric("1", lambda rates, flow, over: _sum(rates, flow) / _sum(rates, over), True),
-    "share": Metric("1", lambda rates, flow: _sum(rates, flow) / _sum(rates, "*"), True),
+    "throughput": Metric("Mbit/s", lambda rates, flow="*": _sum(rates, flow), True, 0),
+    "ratio": Metric("1", lambda rates, flow, over: _sum(rates, flow) / _sum(rates, over), True, 0),
+    "share": Metric("1", lambda rates, flow: _sum(rates, flow) / _sum(rates, "*"), True, 0, 1),
     "gap": Metric("Mbit/s", lambda rates, flow, to: _sum(rates, to) - _sum(rates, flow), True),
-    "jain": Metric("1", _jain, True),
+    "jain": Metric("1", _jain, True, 0, 1),
 }
 """The built-in metrics: the throughput of a flow or of several together; the ratio of two; the
 share in the throughput of all; by how much one has more; and Jain's index."""
@@ -182,8 +186,12 @@ class Runs:
 
     @property
     def is_full(self) -> bool:
-        """Whether these are all experiments of the paper."""
-        return self.paper.planned.keys() <= self.results.keys()
+        """Whether these are all experiments of the paper, and what goes beyond it."""
+        extensions = {template.id for template in self.paper.extensions}
+        return (
+            self.paper.planned.keys() <= self.results.keys()
+            and extensions <= self.extensions.keys()
+        )
 
     def count(self, experiment: str) -> int:
         """How many runs an experiment has."""
@@ -236,7 +244,9 @@ class Runs:
     ) -> Estimate:
         """The median of a metric over the seeds, with its 95 % interval."""
         values = self.values(experiment, metric, **options)
-        return intervals.median(values, limit, self.level(experiment))
+        of = self.metrics[metric]
+        found = intervals.median(values, limit, self.level(experiment))
+        return found.within(of.lowest, of.highest)
 
     def of_measure(self, experiment: str, measure: Measure | None) -> Estimate:
         """The median of a measure, as ``paper.toml`` has it, over the seeds."""
@@ -256,7 +266,8 @@ class Runs:
         metric = self.metrics[measure.metric]
         is_kept = not metric.of_rates
         values = rows[measure.metric] if is_kept else metric.function(wide(rows), **measure.others)
-        return intervals.median(values, measure.limit)
+        found = intervals.median(values, measure.limit)
+        return found.within(metric.lowest, metric.highest)
 
 
 def rates(result: Result) -> pl.DataFrame:

@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+import math
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -67,12 +68,15 @@ def text(name: str, /, **options: Any) -> Callable[[F], F]:
     return _mark("text", name, **options)
 
 
-def metric(name: str, /, unit: str) -> Callable[[F], F]:
+def metric(
+    name: str, /, unit: str, lowest: float = -math.inf, highest: float = math.inf
+) -> Callable[[F], F]:
     """Marks the function ``(result, **options)`` that gives a value for every seed, in `unit`.
 
-    It may give a table by seed instead, of which the metric is the column with its name.
+    It may give a table by seed instead, of which the metric is the column with its name. Intervals
+    end at `lowest` and `highest`.
     """
-    return _mark("metric", name, unit=unit)
+    return _mark("metric", name, unit=unit, lowest=lowest, highest=highest)
 
 
 def reduce(function: F) -> F:
@@ -117,7 +121,7 @@ class Study:
     def metrics(self) -> dict[str, Metric]:
         """The built-in metrics and the paper's own."""
         own = self.functions["metric"].items()
-        return METRICS | {name: Metric(f.keywords["unit"], f.func) for name, f in own}
+        return METRICS | {name: Metric(function=f.func, **f.keywords) for name, f in own}
 
     def runs(self, results: Mapping[str, Result], **others: Any) -> Runs:
         """Results of the paper's experiments, with its metrics; `others` as `Runs` has them."""

@@ -55,24 +55,24 @@ def histogram(result: Result) -> pl.DataFrame:
     return counted.select((pl.col("bin") * BIN + 1.0).round(4), share=share)
 
 
-@metric("carried", unit="Mbit/s")
+@metric("carried", unit="Mbit/s", lowest=0)
 def mean_carried(result: Result) -> list[float]:
     """The mean rate of `carried`."""
     last = carried(result).group_by("seed", maintain_order=True).last()
     return (8 * last["carried"] / last["t"] / 1e6).to_list()
 
 
-@metric("goodput", unit="Mbit/s")
+@metric("goodput", unit="Mbit/s", lowest=0)
 def goodput(result: Result) -> list[float]:
     return (metrics.goodput(result)["goodput"] / 1e6).to_list()
 
 
-@metric("retransmitted", unit="%")
+@metric("retransmitted", unit="%", lowest=0)
 def retransmitted(result: Result) -> list[float]:
     return (100 * metrics.retransmission_share(result)["retransmission_share"]).to_list()
 
 
-@metric("unsteadiness", unit="Mbit/s")
+@metric("unsteadiness", unit="Mbit/s", lowest=0)
 def unsteadiness(result: Result) -> list[float]:
     """The standard deviation of the throughput in windows of 1 s from 15 s on."""
     late = over_time(result).filter(pl.col("t") > 15.0)

@@ -25,7 +25,7 @@ def path(runs: Runs, experiment: str, number: int) -> float:
     return runs.value(experiment, flow=f"multipath/{number}")
 
 
-@metric("max_cwnd", unit="packets")
+@metric("max_cwnd", unit="packets", lowest=0)
 def max_cwnd(result: Result, flow: str) -> list[float]:
     """The largest window of a subflow after slow start."""
     there = (pl.col("flow") == flow) & (pl.col("t") >= LATE)

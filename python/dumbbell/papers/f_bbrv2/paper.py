@@ -39,14 +39,14 @@ def rtprop(result: Result) -> pl.DataFrame:
     return values.with_columns(ratio=pl.col("rtprop") / pl.col("rtprop").first().over("seed"))
 
 
-@metric("within", unit="1")
+@metric("within", unit="1", lowest=0)
 def within(result: Result) -> list[float]:
     """The share of the time from 10 s on in which RTprop is within 1.2 times its first value."""
     late = rtprop(result).filter(pl.col("t") >= FIRST).group_by("seed", maintain_order=True)
     return late.agg((pl.col("ratio") <= 1.2).mean())["ratio"].to_list()
 
 
-@metric("deviation", unit="1")
+@metric("deviation", unit="1", lowest=0)
 def deviation(result: Result) -> list[float]:
     """The standard deviation of RTprop over its first value, from 10 s on."""
     late = rtprop(result).filter(pl.col("t") >= FIRST).group_by("seed", maintain_order=True)

@@ -35,9 +35,9 @@ LIMIT = 120.0
 """How long after the second flow's start a simulated run is observed, s."""
 
 
-@metric("crossing", unit="s")
-@metric("fair", unit="s")
-@metric("share_variance", unit="1")
+@metric("crossing", unit="s", lowest=0)
+@metric("fair", unit="s", lowest=0)
+@metric("share_variance", unit="1", lowest=0)
 def converged(result: Result) -> pl.DataFrame:
     return convergence(result)
 

@@ -48,7 +48,7 @@ def use(runs: Runs, experiment: str, path: str) -> float:
     return runs.value(experiment, flow=path) / CAPACITY
 
 
-@metric("start", unit="Mbit/s")
+@metric("start", unit="Mbit/s", lowest=0)
 def start(result: Result) -> list[float]:
     """The throughput over the first 90 s, of the first seed."""
     first = throughput(result.of_seed(result.seeds[0]), until=90.0)
