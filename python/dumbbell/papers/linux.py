@@ -96,7 +96,7 @@ class Measurements:
             source = LinuxSource(said["kernel"], said["date"], said.get("note", ""))
             counts = {name: (valid, invalid) for name, (valid, invalid) in said["runs"].items()}
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise DumbbellError(f"{file}: is damaged ({error}); `git checkout` it") from None
+            raise DumbbellError(f"{file}: is damaged ({error}); restore or delete it") from None
         return cls(source, counts, *tables)
 
     def as_json(self) -> dict[str, Any]:
