@@ -7,7 +7,7 @@ OUT ?= out
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: check-release wheel sdist test-wheel publish-crates package help setup reproduce test test-fast lint lint-python lint-rust test-rust test-python bench chaos fuzz bpf validate soak readme docs lock clean bench-sweep bench-testbed test-kills test-kernel explore
+.PHONY: check-release wheel sdist test-wheel publish-crates package help setup reproduce reproduce-full test test-fast lint lint-python lint-rust test-rust test-python bench chaos fuzz bpf validate soak readme docs lock clean bench-sweep bench-testbed test-kills test-kernel explore
 
 help: ## Lists the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | while IFS="$$(printf '\t')" read -r name what; \
@@ -18,6 +18,9 @@ setup: ## Installs what is missing and builds the engine, into .venv
 
 reproduce: setup ## Reproduces every built-in paper into OUT (out) and says where the report is
 	@.venv/bin/dumbbell reproduce all --out "$(OUT)"
+
+reproduce-full: setup ## Runs also what explains results and goes beyond the papers; an hour
+	@.venv/bin/dumbbell reproduce all --full --out "$(OUT)"
 
 test: lint test-rust test-python ## Runs the linters and every test
 

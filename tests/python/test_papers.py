@@ -472,11 +472,15 @@ def test_verdicts_are_counted_in_words() -> None:
         judged("inconclusive"),
     ]
     assert headline(claims) == (
-        "1 of 3 claims confirmed, 1 not confirmed, 1 inconclusive; Linux measured 2 of them and "
-        "agrees with the simulator in 1."
+        "1 of 3 claims confirmed, 1 not confirmed, 1 inconclusive; Linux decides 1 of them, "
+        "1 as the simulator does."
     )
     assert headline(claims[:1] * 2) == (
-        "2 of 2 claims confirmed; Linux measured 2 of them and agrees with the simulator in 2."
+        "2 of 2 claims confirmed; Linux decides 2 of them, 2 as the simulator does."
+    )
+    assert headline(claims[1:2]) == (
+        "0 of 1 claim confirmed, 1 not confirmed; the few runs on Linux decide none of the 1 that "
+        "were measured."
     )
 
 

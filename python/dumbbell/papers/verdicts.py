@@ -30,14 +30,15 @@ def tally(claims: Sequence[Claim]) -> str:
 
 
 def agreement(claims: Sequence[Claim]) -> str:
-    """On how many claims Linux has a verdict, and how often it is the simulator's; or nothing."""
+    """How many claims the runs on Linux decide, and how often as the simulator does; or nothing."""
     measured = [claim for claim in claims if claim.linux.verdict != "not measured"]
-    same = sum(claim.linux.verdict == claim.simulated.verdict for claim in measured)
-    return (
-        f"Linux measured {len(measured)} of them and agrees with the simulator in {same}"
-        if measured
-        else ""
-    )
+    decided = [claim for claim in measured if claim.linux.verdict != "inconclusive"]
+    same = sum(claim.linux.verdict == claim.simulated.verdict for claim in decided)
+    if not measured:
+        return ""
+    if not decided:
+        return f"the few runs on Linux decide none of the {len(measured)} that were measured"
+    return f"Linux decides {len(decided)} of them, {same} as the simulator does"
 
 
 def headline(claims: Sequence[Claim]) -> str:
