@@ -16,7 +16,11 @@ use crate::packet::{DataHeader, Packet, UserDefined};
 use dumbbell_units::{Span, Time};
 use snow::{Builder, HandshakeState, StatelessTransportState};
 use std::fmt;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
 use std::net::IpAddr;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::Path;
 
 /// Bytes that encryption adds to a data packet: message field and authentication tag.
 pub(super) const CRYPTO_OVERHEAD: u16 = MESSAGE_FIELD as u16 + TAG as u16;
@@ -55,7 +59,7 @@ impl Key {
     ///
     /// # Errors
     /// If the operating system has no random numbers.
-    pub fn generate() -> std::io::Result<Key> {
+    pub fn generate() -> io::Result<Key> {
         let mut bytes = [0; 32];
         getrandom::fill(&mut bytes)?;
         Ok(Key(bytes))
@@ -72,6 +76,32 @@ impl Key {
             *byte = u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
         }
         Some(Key(bytes))
+    }
+
+    /// Reads a key from a file: 64 hexadecimal digits.
+    ///
+    /// # Errors
+    /// If it cannot be read, is not a key, or others than its owner may read or write it.
+    pub fn read(file: &Path) -> io::Result<Key> {
+        let invalid = |why| io::Error::new(io::ErrorKind::InvalidInput, why);
+        let mut open = File::open(file)?;
+        let mode = open.metadata()?.permissions().mode() & 0o777;
+        if mode & 0o077 != 0 {
+            let why = format!("others may use the key, mode {mode:o}; chmod 600 its file");
+            return Err(invalid(why));
+        }
+        let mut text = String::new();
+        open.read_to_string(&mut text)?;
+        Key::from_hex(&text).ok_or_else(|| invalid("a key is 64 hexadecimal digits".to_owned()))
+    }
+
+    /// Writes the key to a file that does not exist yet, and that only its owner can read.
+    ///
+    /// # Errors
+    /// If the file exists, or cannot be written.
+    pub fn write(&self, file: &Path) -> io::Result<()> {
+        let mut open = OpenOptions::new().write(true).create_new(true).mode(0o600).open(file)?;
+        writeln!(open, "{}", self.to_hex())
     }
 
     /// The key as 64 hexadecimal digits.
