@@ -2,7 +2,8 @@
 //! ms.
 
 use dumbbell_cc::CaState;
-use dumbbell_experiment::options::{Options, overlay_udt};
+use dumbbell_experiment::Options;
+use dumbbell_experiment::options::overlay_udt;
 use dumbbell_transfer::{
     BenchLimit, ListedFile, ReceiveLimits, RetryPolicy, ServerConfig, TransferError,
 };
