@@ -496,6 +496,45 @@ fn decrypt_into(
     Some(())
 }
 
+/// For fuzzing: gives `bytes` to both ends of the Noise handshake. Whether one of them accepted them, which
+/// is only possible with the key.
+#[doc(hidden)]
+pub fn fuzz_noise(bytes: &[u8]) -> bool {
+    let key = Key::new([7; 32]);
+    let Ok(datagram) = codec::decode(bytes) else { return false };
+    let mut client = CryptoState::new(Some(&key));
+    let mut accepted = false;
+    if let Packet::Handshake(handshake) = &datagram.packet {
+        let conclusion = Handshake { request_type: RequestType::CONCLUSION, ..*handshake };
+        client.handshake_message(&conclusion, Some(Role::Client));
+        accepted |= CryptoState::accept(Some(&key), handshake, datagram.payload).is_some();
+    } else {
+        client.begin(Time::ZERO, bytes.len() % 2 == 0);
+    }
+    client.on_noise_message(datagram.payload);
+    accepted |= client.is_ready();
+    // An agreed connection survives anything too.
+    let Some(mut pair) = agreed(&key) else { return true };
+    let mut scratch = Vec::new();
+    let is_sealed =
+        matches!(datagram.packet, Packet::UserDefined(user) if user.kind == ENCRYPTED_CONTROL);
+    if is_sealed {
+        accepted |= matches!(
+            pair.decrypt_control(datagram.payload, &mut scratch),
+            Some(Decrypted::Packets(_))
+        );
+    }
+    accepted
+}
+
+/// The responder's transport of a complete handshake.
+fn agreed(key: &Key) -> Option<NoiseTransport> {
+    let mut first = CryptoState::new(Some(key));
+    first.begin(Time::ZERO, true);
+    let message = first.poll(Time::ZERO).map(|(_, message)| message.to_vec())?;
+    respond(key, PROLOGUE, &message)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
