@@ -106,6 +106,22 @@ pub(crate) enum Frame<'a, T> {
     Data(&'a [u8]),
 }
 
+/// The length of a frame's body by its header, and whether it is data.
+///
+/// # Errors
+/// [`TransferError::Protocol`] if the frame is too long.
+pub(crate) fn parse_header(head: [u8; 4]) -> Result<(usize, bool), TransferError> {
+    let head = u32::from_be_bytes(head);
+    let length = (head & !DATA) as usize;
+    let is_data = head & DATA != 0;
+    let max_length = if is_data { CHUNK } else { MAX_MESSAGE };
+    if length > max_length {
+        let what = format!("a frame of {length} bytes is longer than {max_length}");
+        return Err(TransferError::Protocol(what));
+    }
+    Ok((length, is_data))
+}
+
 /// Frames over a UDT stream.
 pub(crate) struct FrameStream {
     socket: Arc<Socket>,
@@ -158,18 +174,12 @@ impl FrameStream {
             self.deadline = Instant::now().checked_add(silence);
         }
         self.read(&mut head)?;
-        let head = u32::from_be_bytes(head);
-        let length = (head & !DATA) as usize;
-        let max_length = if head & DATA == 0 { MAX_MESSAGE } else { CHUNK };
-        if length > max_length {
-            let what = format!("a frame of {length} bytes is longer than {max_length}");
-            return Err(TransferError::Protocol(what));
-        }
+        let (length, is_data) = parse_header(head)?;
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.resize(length, 0);
         self.read(&mut buffer)?;
         self.buffer = buffer;
-        if head & DATA != 0 {
+        if is_data {
             return Ok(Frame::Data(&self.buffer));
         }
         serde_json::from_slice(&self.buffer).map(Frame::Message).map_err(protocol_error)

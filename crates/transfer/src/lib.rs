@@ -17,6 +17,7 @@ mod client;
 mod error;
 mod folders;
 mod frame;
+mod fuzz;
 mod limits;
 mod list;
 mod manifest;
@@ -27,6 +28,9 @@ mod safe_path;
 mod send;
 mod server;
 mod text;
+
+#[doc(hidden)]
+pub use fuzz::fuzz_peer;
 
 pub use bench::{BenchLimit, bench};
 pub use client::{RetryPolicy, pull, push};
