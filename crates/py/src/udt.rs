@@ -93,6 +93,7 @@ fn raise(error: Error) -> PyErr {
 fn raise_transfer(error: TransferError) -> PyErr {
     let text = error.to_string();
     match error {
+        TransferError::Connection(Error::Key) => TransferRefusedError::new_err(text),
         TransferError::Connection(error) => raise(error),
         TransferError::Damaged(_) => TransferDamagedError::new_err(text),
         TransferError::Busy(_) => PyOSError::new_err(text),
