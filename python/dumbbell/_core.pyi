@@ -9,6 +9,7 @@ __all__ = [
     "CongestionEvent",
     "ConnectionConfig",
     "InvalidExperimentError",
+    "Listener",
     "ParsedExperiment",
     "ParsedSweep",
     "Path",
@@ -19,14 +20,13 @@ __all__ = [
     "ScenarioError",
     "SendState",
     "Sent",
+    "Socket",
     "Subflow",
     "Table",
     "TransferDamagedError",
     "TransferMonitor",
     "TransferRefusedError",
-    "UdtListener",
     "UdtReport",
-    "UdtSocket",
     "__version__",
     "algorithms",
     "check_algorithm",
@@ -310,13 +310,13 @@ class TransferDamagedError(OSError): ...
 class TransferRefusedError(OSError): ...
 
 @final
-class UdtSocket:
+class Socket:
     @staticmethod
-    def connect(host: str, port: int, settings_json: str) -> UdtSocket: ...
+    def connect(host: str, port: int, settings_json: str) -> Socket: ...
     @staticmethod
     def rendezvous(
         local: tuple[str, int], peer: tuple[str, int], settings_json: str
-    ) -> UdtSocket: ...
+    ) -> Socket: ...
     def __enter__(self) -> Self: ...
     def __exit__(
         self,
@@ -343,8 +343,8 @@ class UdtSocket:
     def peer(self) -> tuple[str, int]: ...
 
 @final
-class UdtListener:
-    def __new__(cls, host: str, port: int, settings_json: str) -> UdtListener: ...
+class Listener:
+    def __new__(cls, host: str, port: int, settings_json: str) -> Listener: ...
     def __enter__(self) -> Self: ...
     def __exit__(
         self,
@@ -352,7 +352,7 @@ class UdtListener:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None: ...
-    def accept(self, *, timeout: float | None = None) -> UdtSocket: ...
+    def accept(self, *, timeout: float | None = None) -> Socket: ...
     def close(self) -> None: ...
     @property
     def local(self) -> tuple[str, int]: ...

@@ -30,7 +30,7 @@ from dumbbell.udt.transfer import (
 )
 
 if TYPE_CHECKING:
-    from dumbbell.udt.record import record
+    from dumbbell.udt.recording import record
 
 __all__ = [
     "PORT",
@@ -56,7 +56,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """Imports `record` when it is used: its tables take longer to import than a short transfer."""
     if name == "record":
-        from dumbbell.udt.record import record
+        from dumbbell.udt.recording import record
 
         return record
     raise AttributeError(name)

@@ -6,8 +6,7 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from dumbbell._core import UdtListener as Listener
-from dumbbell._core import UdtSocket as Socket
+from dumbbell._core import Listener, Socket
 from dumbbell._core import udt_key as new_key
 
 if TYPE_CHECKING:

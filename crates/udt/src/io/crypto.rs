@@ -509,7 +509,7 @@ pub fn fuzz_noise(bytes: &[u8]) -> bool {
         client.handshake_message(&conclusion, Some(Role::Client));
         accepted |= CryptoState::accept(Some(&key), handshake, datagram.payload).is_some();
     } else {
-        client.begin(Time::ZERO, bytes.len() % 2 == 0);
+        client.begin(Time::ZERO, bytes.len().is_multiple_of(2));
     }
     client.on_noise_message(datagram.payload);
     accepted |= client.is_ready();
