@@ -21,6 +21,7 @@ use crate::handshake::Role;
 use crate::packet::{DataHeader, Handshake, Packet, RequestType, UserDefined};
 use dumbbell_units::{Span, Time};
 use snow::{Builder, HandshakeState, StatelessTransportState};
+use std::cell::RefCell;
 use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -513,22 +514,23 @@ pub fn fuzz_noise(bytes: &[u8]) -> bool {
     }
     client.on_noise_message(datagram.payload);
     accepted |= client.is_ready();
-    // An agreed connection survives anything too.
-    let Some(mut pair) = agreed(&key) else { return true };
-    let mut scratch = Vec::new();
-    let is_sealed =
-        matches!(datagram.packet, Packet::UserDefined(user) if user.kind == ENCRYPTED_CONTROL);
-    if is_sealed {
-        accepted |= matches!(
-            pair.decrypt_control(datagram.payload, &mut scratch),
-            Some(Decrypted::Packets(_))
-        );
+    // An agreed connection takes control packets only from its peer.
+    thread_local!(static AGREED: RefCell<Option<NoiseTransport>> = RefCell::new(agreed()));
+    let kind = ENCRYPTED_CONTROL;
+    if matches!(datagram.packet, Packet::UserDefined(user) if user.kind == kind) {
+        let opens = |transport: &mut NoiseTransport| {
+            let mut scratch = Vec::new();
+            let opened = transport.decrypt_control(datagram.payload, &mut scratch);
+            matches!(opened, Some(Decrypted::Packets(_)))
+        };
+        accepted |= AGREED.with_borrow_mut(|agreed| agreed.as_mut().is_none_or(opens));
     }
     accepted
 }
 
-/// The responder's transport of a complete handshake.
-fn agreed(key: &Key) -> Option<NoiseTransport> {
+/// The responder's transport of a complete handshake, for fuzzing.
+fn agreed() -> Option<NoiseTransport> {
+    let key = &Key::new([7; 32]);
     let mut first = CryptoState::new(Some(key));
     first.begin(Time::ZERO, true);
     let message = first.poll(Time::ZERO).map(|(_, message)| message.to_vec())?;
