@@ -405,3 +405,26 @@ impl Receiver {
         )
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_nak_waits_as_long_as_packets_were_late_in_the_last_second() {
+        let at = |ms| Time::ZERO + Span::from_millis(ms);
+        let mut reordering = Reordering::default();
+        let mut packet = |ms, timestamp_ms: u32| {
+            reordering.on_packet(at(ms), timestamp_ms.wrapping_mul(1000));
+            reordering.delay(at(ms))
+        };
+        // Packets in order and a retransmission, which has a new timestamp.
+        assert_eq!([packet(11, 1), packet(12, 2), packet(20, 10)], [Span::ZERO; 3]);
+        assert_eq!(packet(21, 7), Span::from_millis(3), "it was overtaken by 3 ms");
+        assert_eq!(packet(22, 8), Span::from_millis(3), "the maximum counts");
+        assert_eq!(packet(500, 490), Span::from_millis(3));
+        assert_eq!(packet(600, 400), MAX_REORDER_DELAY);
+        assert_eq!(packet(1599, 1500), MAX_REORDER_DELAY);
+        assert_eq!(packet(1600, 1501), Span::ZERO, "forgotten");
+    }
+}
