@@ -79,12 +79,16 @@ test-kills: setup ## Kills a sweep KILLS (50) times at random moments; it must l
 
 chaos: setup ## Sends data over very bad paths and floods a UDT server, for minutes
 	.venv/bin/cargo test --locked --package dumbbell-udt --test sockets -- --ignored --nocapture
+	.venv/bin/cargo test --locked --package dumbbell-udt --test sockets -- hostile
+	.venv/bin/cargo test --locked --package dumbbell-transfer --test transfers -- hostile
 
 INPUTS ?= 10000000
 
 fuzz: setup ## Gives INPUTS (10 million) arbitrary inputs to what reads from the network
 	.venv/bin/cargo run --locked --profile fuzz --quiet --package dumbbell-fuzz --bin udt-codec -- $(INPUTS)
 	.venv/bin/cargo run --locked --profile fuzz --quiet --package dumbbell-fuzz --bin udt-engine -- $(INPUTS)
+	.venv/bin/cargo run --locked --profile fuzz --quiet --package dumbbell-fuzz --bin udt-noise -- $(INPUTS)
+	.venv/bin/cargo run --locked --profile fuzz --quiet --package dumbbell-fuzz --bin transfer-peer -- $(INPUTS)
 
 bpf: setup ## Compiles the eBPF programs into the objects that are shipped
 	.venv/bin/python scripts/bpf.py

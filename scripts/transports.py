@@ -150,7 +150,7 @@ def serve(folder: Path) -> None:
 
     before = sum(os.times()[:2])
     with suppress(KeyboardInterrupt):
-        udt.serve(folder, PORT, host="0.0.0.0")
+        udt.serve(folder, PORT, host="0.0.0.0", insecure=True)
     print(json.dumps({"cpu": sum(os.times()[:2]) - before}))
 
 

@@ -5,8 +5,10 @@
 //! them; without it, on stable Rust, the same targets run the seeded search of [`search`].
 
 pub mod search;
+pub mod transfer_peer;
 pub mod udt_codec;
 pub mod udt_engine;
+pub mod udt_noise;
 
 /// Reads numbers from the front of the input; zeros at its end.
 pub(crate) struct InputReader<'a>(&'a [u8]);

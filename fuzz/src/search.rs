@@ -104,6 +104,18 @@ mod tests {
     }
 
     #[test]
+    fn noise_accepts_nothing_without_the_key() {
+        let mut search = Search::new(2);
+        (0..2_000).for_each(|_| search.step(crate::udt_noise::run));
+    }
+
+    #[test]
+    fn the_file_protocol_survives_arbitrary_frames() {
+        let mut search = Search::new(2);
+        (0..20_000).for_each(|_| search.step(crate::transfer_peer::run));
+    }
+
+    #[test]
     fn a_udt_connection_survives_arbitrary_events() {
         let mut search = Search::new(2);
         (0..20_000).for_each(|_| search.step(crate::udt_engine::run));

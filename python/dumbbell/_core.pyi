@@ -1,6 +1,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
-from typing import Any, Final, Literal, TypedDict, final, type_check_only
+from types import TracebackType
+from typing import Any, Final, Literal, Self, TypedDict, final, type_check_only
 
 __all__ = [
     "Ack",
@@ -8,6 +9,7 @@ __all__ = [
     "CongestionEvent",
     "ConnectionConfig",
     "InvalidExperimentError",
+    "Listener",
     "ParsedExperiment",
     "ParsedSweep",
     "Path",
@@ -18,14 +20,13 @@ __all__ = [
     "ScenarioError",
     "SendState",
     "Sent",
+    "Socket",
     "Subflow",
     "Table",
     "TransferDamagedError",
     "TransferMonitor",
     "TransferRefusedError",
-    "UdtListener",
     "UdtReport",
-    "UdtSocket",
     "__version__",
     "algorithms",
     "check_algorithm",
@@ -50,10 +51,14 @@ __all__ = [
     "starter",
     "udt_bench",
     "udt_key",
+    "udt_list",
+    "udt_manifest",
     "udt_options",
     "udt_pull",
     "udt_push",
+    "udt_read_key",
     "udt_serve",
+    "udt_write_key",
 ]
 
 __version__: Final[str]
@@ -308,15 +313,20 @@ class TransferDamagedError(OSError): ...
 class TransferRefusedError(OSError): ...
 
 @final
-class UdtSocket:
+class Socket:
     @staticmethod
-    def connect(host: str, port: int, settings_json: str) -> UdtSocket: ...
+    def connect(host: str, port: int, settings_json: str) -> Socket: ...
     @staticmethod
-    def rendezvous(
-        local: tuple[str, int], peer: tuple[str, int], settings_json: str
-    ) -> UdtSocket: ...
-    def send(self, data: bytes, timeout: float | None = None) -> None: ...
-    def recv(self, size: int, timeout: float | None = None) -> bytes: ...
+    def rendezvous(local: tuple[str, int], peer: tuple[str, int], settings_json: str) -> Socket: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None: ...
+    def send(self, data: bytes, *, timeout: float | None = None) -> None: ...
+    def recv(self, size: int = 65_536, *, timeout: float | None = None) -> bytes: ...
     def send_message(
         self,
         data: bytes,
@@ -325,9 +335,8 @@ class UdtSocket:
         in_order: bool = True,
         timeout: float | None = None,
     ) -> None: ...
-    def recv_message(self, timeout: float | None = None) -> bytes | None: ...
-    def close(self, linger: float | None = None) -> None: ...
-    def abandon(self) -> None: ...
+    def recv_message(self, *, timeout: float | None = None) -> bytes | None: ...
+    def close(self, *, linger: float | None = None) -> None: ...
     def statistics(self) -> dict[str, float]: ...
     @property
     def local(self) -> tuple[str, int]: ...
@@ -335,9 +344,16 @@ class UdtSocket:
     def peer(self) -> tuple[str, int]: ...
 
 @final
-class UdtListener:
-    def __new__(cls, host: str, port: int, settings_json: str) -> UdtListener: ...
-    def accept(self, timeout: float | None = None) -> UdtSocket: ...
+class Listener:
+    def __new__(cls, host: str, port: int, settings_json: str) -> Listener: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None: ...
+    def accept(self, *, timeout: float | None = None) -> Socket: ...
     def close(self) -> None: ...
     @property
     def local(self) -> tuple[str, int]: ...
@@ -350,6 +366,7 @@ class TransferProgress(TypedDict):
     resumed: int
     files: int
     all_files: int
+    names: list[tuple[str, int]]
     rtt: float | None
     sent: int
     retransmitted: int
@@ -366,6 +383,7 @@ class TransferMonitor:
 def udt_push(
     peer: str,
     paths: Sequence[PathLike[str]],
+    into: str | None,
     settings_json: str,
     retries: int,
     interval: float,
@@ -375,6 +393,7 @@ def udt_pull(
     peer: str,
     paths: list[str],
     into: PathLike[str],
+    limits: tuple[int | None, int, bool],
     settings_json: str,
     retries: int,
     interval: float,
@@ -383,8 +402,11 @@ def udt_pull(
 def udt_serve(
     root: PathLike[str],
     local: str,
+    limits: tuple[int | None, int, bool],
     settings_json: str,
-    permission: tuple[bool, bool, bool],
+    permission: tuple[bool, bool],
+    insecure: bool,
+    once: bool,
     clients: int,
     monitor: TransferMonitor,
 ) -> None: ...
@@ -396,7 +418,13 @@ def udt_bench(
     interval: float,
     monitor: TransferMonitor,
 ) -> tuple[int, float]: ...
+def udt_list(
+    peer: str, path: str, settings_json: str, monitor: TransferMonitor
+) -> list[tuple[str, int | None, int]]: ...
+def udt_manifest(paths: Sequence[PathLike[str]]) -> list[tuple[str, int | None, int]]: ...
 def udt_key() -> str: ...
+def udt_read_key(file: PathLike[str]) -> str: ...
+def udt_write_key(file: PathLike[str]) -> None: ...
 
 class InvalidExperimentError(ValueError): ...
 

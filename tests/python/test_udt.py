@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 
 from dumbbell import _core, udt
 from dumbbell.cli.app import app
+from dumbbell.errors import DumbbellError
 from dumbbell.figures.result import draw
 from dumbbell.results.result import Result
 
@@ -54,9 +55,11 @@ def test_messages_keep_their_bounds() -> None:
         udt.connect(*listener.local, settings=settings) as client,
         listener.accept() as server,
     ):
-        for message in (b"one", b"x" * 50_000, b""[:0] + b"three"):
+        for message in (b"one", b"x" * 50_000, b"three"):
             client.send_message(message)
             assert server.recv_message() == message
+        with pytest.raises(ValueError, match="at least one byte"):
+            client.send_message(b"")
         with pytest.raises(ValueError, match="messages, not a stream"):
             client.send(b"x")
 
@@ -64,7 +67,7 @@ def test_messages_keep_their_bounds() -> None:
 def test_what_is_not_valid_or_not_there_is_said() -> None:
     with pytest.raises(ValueError, match="cubid"):
         udt.connect(HOST, 9, settings=udt.Settings(cc="udt", options={"cubid": 1}))
-    with pytest.raises(ValueError, match="mss: 10 is not from 92 to 65535 bytes"):
+    with pytest.raises(ValueError, match="mss: 10 is not a whole number from 92 to 65,535"):
         udt.connect(HOST, 9, settings=udt.Settings(options={"mss": 10}))
     with pytest.raises(TimeoutError):
         udt.connect(HOST, 9, settings=udt.Settings(connect_timeout=0.3))
@@ -97,7 +100,7 @@ class _Server:
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[_Server, Path]]:
     folder = tmp_path_factory.mktemp("served")
-    one = _Server(folder)
+    one = _Server(folder, "0", "--allow", "both")
     yield one, folder
     one.stop()
 
@@ -174,14 +177,85 @@ def test_exit_statuses_tell_what_went_wrong(server: tuple[_Server, Path], tmp_pa
 
     assert status("key", str(key)) == 0
     assert key.stat().st_mode & 0o777 == 0o600
-    assert status("recv", one.address, "absent", "--into", str(tmp_path)) == 3
-    assert status("recv", one.address, "absent", "--key", str(key), "--retries", "0") == 3
-    from dumbbell.errors import DumbbellError
-
+    assert status("recv", one.address, "absent", "--into", str(tmp_path)) == 5
+    assert status("recv", one.address, "absent", "--key", str(key)) == 5
+    assert status("recv", f"{HOST}:1", "absent", "--retries", "0") == 3
     done = CliRunner().invoke(app, ["udt", "send", str(tmp_path / "absent"), one.address])
     assert isinstance(done.exception, DumbbellError)
     done = CliRunner().invoke(app, ["udt", "send", str(key), one.address, "--cc", "cubid"])
     assert isinstance(done.exception, DumbbellError)
+
+
+def _said(*arguments: str) -> str:
+    done = CliRunner().invoke(app, ["udt", *arguments])
+    assert done.exit_code == 0, (done.output, done.exception)
+    return done.output
+
+
+def _refused(*arguments: str) -> str:
+    done = CliRunner().invoke(app, ["udt", *arguments])
+    assert isinstance(done.exception, DumbbellError), (done.output, done.exception)
+    return str(done.exception)
+
+
+def test_defaults_are_safe(tmp_path: Path) -> None:
+    """Every host is served only with a key or if asked, with a key that is nobody else's."""
+    assert "insecure" in _refused("serve", str(tmp_path), "--host", "0.0.0.0", "--port", "0")
+    key = tmp_path / "key"
+    _said("key", str(key))
+    key.chmod(0o640)
+    assert "mode 640" in _refused("serve", str(tmp_path), "--key", str(key))
+    key.write_text("password")
+    key.chmod(0o600)
+    assert "64 hexadecimal digits" in _refused("serve", str(tmp_path), "--key", str(key))
+    assert "send, recv or both" in _refused("serve", str(tmp_path), "--allow", "all")
+
+
+def test_what_is_sent_received_and_there_is_listed(
+    server: tuple[_Server, Path], tmp_path: Path
+) -> None:
+    one, folder = server
+    (tmp_path / "list" / "in").mkdir(parents=True)
+    for name in ("one", "in/two"):
+        (tmp_path / "list" / name).write_text(name)
+    assert "list/in/two" in _said("send", "--dry-run", str(tmp_path / "list"))
+    assert not (folder / "list").exists()
+    said = _said("send", str(tmp_path / "list"), one.address, "--into", "below")
+    assert "below: 2 files transferred" in said
+    assert (folder / "below" / "list" / "in" / "two").read_text() == "in/two"
+    assert " list/" in _said("ls", one.address, "below")
+    said = _said("recv", one.address, "below/list", "--into", str(tmp_path / "back"))
+    assert f"{tmp_path}/back/list: 2 files transferred\n2 files, 9 bytes, in" in said
+    said = _said("recv", one.address, "below/list", "--into", str(tmp_path / "back"))
+    assert "2 files, 9 bytes, 9 of them there before" in said
+    (folder / "below" / "list" / "one").write_text("new")
+    more = ("--into", str(tmp_path / "back"), "--no-overwrite")
+    done = CliRunner().invoke(app, ["udt", "recv", one.address, "below/list", *more])
+    assert (done.exit_code, (tmp_path / "back" / "list" / "one").read_text()) == (5, "one")
+
+
+def test_a_server_takes_or_gives_and_no_more_than_its_limit(tmp_path: Path) -> None:
+    folder, file = tmp_path / "folder", tmp_path / "file"
+    folder.mkdir()
+    file.write_bytes(b"x" * 2000)
+    one = _Server(folder, "0", "--max-bytes", "1 kB")
+    for command in (("recv", one.address, "."), ("send", str(file), one.address)):
+        assert CliRunner().invoke(app, ["udt", *command]).exit_code == 5
+    one.stop()
+    assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", [["--help"], ["udt", "send", str(Path(__file__)), f"{HOST}:1"]])
+def test_a_command_begins_without_heavy_imports(command: list[str]) -> None:
+    more = ["--retries", "0"] if "udt" in command else []
+    seen = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "dumbbell.cli", *command, *more],
+        capture_output=True,
+        text=True,
+        check=False,
+    ).stderr
+    loaded = {line.rpartition("|")[2].strip() for line in seen.splitlines()}
+    assert not loaded & {"polars", "numpy", "matplotlib", "pyarrow"}
 
 
 SIZE = 60_000_000
@@ -269,7 +343,7 @@ def test_of_a_file_that_is_changed_while_it_is_sent_nothing_is_kept(
     _, errors = sender.communicate()
     server.stop()
     assert sender.returncode == 4
-    assert "1 file did not arrive as they are: file" in errors
+    assert "1 file did not arrive intact: file" in errors
     assert list(folder.iterdir()) == []
 
 

@@ -43,7 +43,8 @@ mod _core {
     #[pymodule_export]
     use crate::udt::{
         TransferDamagedError, TransferMonitor, TransferRefusedError, UdtListener, UdtSocket,
-        udt_bench, udt_key, udt_pull, udt_push, udt_serve,
+        udt_bench, udt_key, udt_list, udt_manifest, udt_pull, udt_push, udt_read_key, udt_serve,
+        udt_write_key,
     };
 
     #[pymodule_export]

@@ -2,9 +2,13 @@
 //! ms.
 
 use dumbbell_cc::CaState;
-use dumbbell_transfer::{BenchLimit, RetryPolicy, ServerConfig, TransferError};
+use dumbbell_experiment::Options;
+use dumbbell_experiment::options::overlay_udt;
+use dumbbell_transfer::{
+    BenchLimit, ListedFile, ReceiveLimits, RetryPolicy, ServerConfig, TransferError,
+};
+use dumbbell_udt::Mode;
 use dumbbell_udt::io::{Error, Key, Listener, Settings, Socket, Statistics};
-use dumbbell_udt::{Mode, TransportOptions};
 use dumbbell_units::Span;
 use pyo3::create_exception;
 use pyo3::exceptions::{PyOSError, PyValueError};
@@ -15,17 +19,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-create_exception!(
-    dumbbell._core,
-    TransferDamagedError,
-    PyOSError,
-    "Files did not arrive as they are."
-);
+create_exception!(dumbbell._core, TransferDamagedError, PyOSError, "Files did not arrive intact.");
 create_exception!(
     dumbbell._core,
     TransferRefusedError,
     PyOSError,
-    "The other side does not do it."
+    "The other side, or a limit of this one, refuses the transfer; it will do so again."
 );
 
 /// Interval between checks for signals in a blocking call.
@@ -36,12 +35,19 @@ const SIGNAL_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 #[serde(deny_unknown_fields)]
 struct RawOptions {
     cc: String,
-    messages: bool,
+    mode: RawMode,
     key: Option<String>,
     connect_timeout: f64,
     silence: f64,
     linger: f64,
-    options: TransportOptions,
+    options: Options,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum RawMode {
+    Stream,
+    Message,
 }
 
 fn settings(json: &str) -> PyResult<Settings> {
@@ -50,9 +56,16 @@ fn settings(json: &str) -> PyResult<Settings> {
     let key = raw.key.as_deref().map(|key| {
         Key::from_hex(key).ok_or_else(|| PyValueError::new_err("a key is 64 hexadecimal digits"))
     });
+    let options = overlay_udt(&raw.cc, &raw.options).map_err(|errors| {
+        let told = errors.iter().map(|(key, error)| format!("options: {key}: {error}"));
+        PyValueError::new_err(told.collect::<Vec<_>>().join("\n"))
+    })?;
     let settings = Settings {
-        options: raw.options,
-        mode: if raw.messages { Mode::Message } else { Mode::Stream },
+        options,
+        mode: match raw.mode {
+            RawMode::Stream => Mode::Stream,
+            RawMode::Message => Mode::Message,
+        },
         algorithm: raw.cc,
         connect_timeout: duration(raw.connect_timeout)?,
         idle_timeout: duration(raw.silence)?,
@@ -80,12 +93,18 @@ fn raise(error: Error) -> PyErr {
 fn raise_transfer(error: TransferError) -> PyErr {
     let text = error.to_string();
     match error {
+        TransferError::Connection(Error::Key) => TransferRefusedError::new_err(text),
         TransferError::Connection(error) => raise(error),
         TransferError::Damaged(_) => TransferDamagedError::new_err(text),
-        TransferError::Refused(_) | TransferError::Busy(_) | TransferError::Protocol(_) => {
-            TransferRefusedError::new_err(text)
+        TransferError::Busy(_) => PyOSError::new_err(text),
+        TransferError::Refused(_)
+        | TransferError::Exists(_)
+        | TransferError::Missing(_)
+        | TransferError::Limit(_)
+        | TransferError::Protocol(_) => TransferRefusedError::new_err(text),
+        TransferError::File { .. } | TransferError::Path { .. } | TransferError::Insecure(_) => {
+            PyValueError::new_err(text)
         }
-        TransferError::File { .. } | TransferError::Path { .. } => PyValueError::new_err(text),
         TransferError::Stopped => std::io::Error::from(std::io::ErrorKind::Interrupted).into(),
     }
 }
@@ -108,8 +127,12 @@ fn wait_interruptibly<T: Send>(
     }
 }
 
-/// A UDT connection.
-#[pyclass(frozen, module = "dumbbell._core")]
+/// A UDT connection. Several threads may use it at once.
+///
+/// What waits raises TimeoutError when its `timeout` (s) is over; without one it waits without limit. A
+/// connection that has failed raises OSError. Leaving its `with` closes it, after an error without
+/// waiting.
+#[pyclass(frozen, name = "Socket", module = "dumbbell.udt")]
 pub struct UdtSocket {
     socket: Socket,
     linger: Duration,
@@ -147,10 +170,27 @@ impl UdtSocket {
         Ok(UdtSocket::new(socket, settings.linger))
     }
 
-    /// Sends all bytes of `data` in stream mode.
-    ///
-    /// Raises TimeoutError after `timeout` (s), OSError if the connection has failed.
-    #[pyo3(signature = (data, timeout=None))]
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        kind: &Bound<'_, PyAny>,
+        _error: &Bound<'_, PyAny>,
+        _traceback: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        if kind.is_none() {
+            return self.close(py, None);
+        }
+        // The error that is being raised matters more than one of closing.
+        let _ = self.socket.shutdown(Duration::ZERO);
+        Ok(())
+    }
+
+    /// Sends all bytes of a stream.
+    #[pyo3(signature = (data, *, timeout=None))]
     fn send(&self, py: Python<'_>, data: &[u8], timeout: Option<f64>) -> PyResult<()> {
         let mut rest = data;
         while !rest.is_empty() {
@@ -159,10 +199,8 @@ impl UdtSocket {
         Ok(())
     }
 
-    /// Receives at most `size` bytes in stream mode; empty if the peer has closed.
-    ///
-    /// Raises TimeoutError after `timeout` (s), OSError if the connection has failed.
-    #[pyo3(signature = (size, timeout=None))]
+    /// Receives at most `size` bytes of a stream; none if the peer has closed.
+    #[pyo3(signature = (size=65_536, *, timeout=None))]
     fn recv<'py>(
         &self,
         py: Python<'py>,
@@ -178,9 +216,8 @@ impl UdtSocket {
         Ok(PyBytes::new(py, &bytes))
     }
 
-    /// Sends a message in message mode; it is dropped if not sent within `ttl` (s).
-    ///
-    /// Raises TimeoutError after `timeout` (s), OSError if the connection has failed.
+    /// Sends a message of at least one byte. After `ttl` (s) it is not retransmitted; with
+    /// `in_order`, messages before it must be delivered first. Waits for room at most `timeout` (s).
     #[pyo3(signature = (data, *, ttl=None, in_order=true, timeout=None))]
     fn send_message(
         &self,
@@ -194,10 +231,8 @@ impl UdtSocket {
         wait_interruptibly(py, timeout, || self.socket.send_message(data, ttl, in_order))
     }
 
-    /// Receives the next message; None if the peer has closed.
-    ///
-    /// Raises TimeoutError after `timeout` (s), OSError if the connection has failed.
-    #[pyo3(signature = (timeout=None))]
+    /// The next message; None if the peer has closed.
+    #[pyo3(signature = (*, timeout=None))]
     fn recv_message<'py>(
         &self,
         py: Python<'py>,
@@ -207,10 +242,11 @@ impl UdtSocket {
         Ok(message.map(|bytes| PyBytes::new(py, &bytes)))
     }
 
-    /// Closes the connection after all data is acknowledged.
+    /// Closes the connection once all that was sent is acknowledged.
     ///
-    /// Raises TimeoutError if that takes longer than `linger` (s).
-    #[pyo3(signature = (linger=None))]
+    /// Raises OSError if something that was sent did not arrive, as far as is known, and TimeoutError
+    /// if that takes longer than `linger` (s; the settings' by default).
+    #[pyo3(signature = (*, linger=None))]
     fn close(&self, py: Python<'_>, linger: Option<f64>) -> PyResult<()> {
         let linger = linger.map_or(Ok(self.linger), duration)?;
         wait_interruptibly(py, Some(linger.as_secs_f64()), || {
@@ -218,13 +254,7 @@ impl UdtSocket {
         })
     }
 
-    /// Closes the connection at once; unacknowledged data is lost.
-    fn abandon(&self) {
-        // The caller discards the connection, so errors do not matter.
-        let _ = self.socket.shutdown(Duration::ZERO);
-    }
-
-    /// Counters and current values, by their names in the tables of results.
+    /// Counters and current values, named as in `Result.series`: s, bit/s, bytes, packets.
     fn statistics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let row = PyDict::new(py);
         let statistics = self.socket.statistics();
@@ -250,8 +280,8 @@ impl UdtSocket {
     }
 }
 
-/// A listening UDT socket.
-#[pyclass(frozen, module = "dumbbell._core")]
+/// Waits for UDT connections. Leaving its `with` closes it.
+#[pyclass(frozen, name = "Listener", module = "dumbbell.udt")]
 pub struct UdtListener {
     listener: std::sync::Mutex<Option<Arc<Listener>>>,
     local: (String, u16),
@@ -271,10 +301,23 @@ impl UdtListener {
         Ok(UdtListener { listener, local, linger: settings.linger })
     }
 
-    /// Accepts the next connection.
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __exit__(
+        &self,
+        _kind: &Bound<'_, PyAny>,
+        _error: &Bound<'_, PyAny>,
+        _traceback: &Bound<'_, PyAny>,
+    ) {
+        self.close();
+    }
+
+    /// The next connection.
     ///
     /// Raises TimeoutError after `timeout` (s), OSError if the listener was closed.
-    #[pyo3(signature = (timeout=None))]
+    #[pyo3(signature = (*, timeout=None))]
     fn accept(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<UdtSocket> {
         let listener = self.listener.lock().ok().and_then(|guard| guard.clone());
         let listener = listener.ok_or_else(|| raise(Error::Closed))?;
@@ -348,8 +391,8 @@ impl TransferMonitor {
         self.monitor.stop();
     }
 
-    /// Progress of the transfer: what, bytes, total, resumed, files and all_files; rtt (s), sent
-    /// and retransmitted (packets) of the connection.
+    /// Progress of the transfer: what, bytes, total, resumed, files, all_files and names (with
+    /// the number of files of each); rtt (s), sent and retransmitted (packets) of the connection.
     fn progress<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let progress = self.monitor.progress();
         let row = PyDict::new(py);
@@ -359,6 +402,7 @@ impl TransferMonitor {
         row.set_item("resumed", progress.resumed)?;
         row.set_item("files", progress.files.0)?;
         row.set_item("all_files", progress.files.1)?;
+        row.set_item("names", progress.names)?;
         let sender = progress.statistics.map(|statistics| statistics.sender);
         let rtt = sender.and_then(|sender| sender.srtt).map(Span::as_secs_f64);
         row.set_item("rtt", rtt)?;
@@ -408,19 +452,34 @@ fn retry_policy(retries: u32, interval: f64) -> PyResult<RetryPolicy> {
     })
 }
 
-/// Sends files and folders to a server.
+/// Limits of a receiver: max_bytes (None: unlimited), keep_free, overwrite.
+fn receive_limits((max_bytes, keep_free, overwrite): RawLimits) -> ReceiveLimits {
+    ReceiveLimits { max_bytes: max_bytes.unwrap_or(u64::MAX), keep_free, overwrite }
+}
+
+type RawLimits = (Option<u64>, u64, bool);
+type Listing = Vec<(String, Option<u64>, u64)>;
+
+fn listing(files: Vec<ListedFile>) -> Listing {
+    files.into_iter().map(|file| (file.name, file.size, file.modified)).collect()
+}
+
+/// Sends files and folders to a server, into its folder `into`.
 #[pyfunction]
+#[pyo3(signature = (peer, paths, into, settings_json, retries, interval, monitor))]
+#[expect(clippy::too_many_arguments, reason = "Python's side names them")]
 pub fn udt_push(
     py: Python<'_>,
     peer: &str,
     paths: Vec<PathBuf>,
+    into: Option<&str>,
     settings_json: &str,
     retries: u32,
     interval: f64,
     monitor: &TransferMonitor,
 ) -> PyResult<()> {
     let (settings, policy) = (settings(settings_json)?, retry_policy(retries, interval)?);
-    let run = || dumbbell_transfer::push(peer, &paths, &settings, policy, &monitor.monitor);
+    let run = || dumbbell_transfer::push(peer, &paths, into, &settings, policy, &monitor.monitor);
     py.detach(run).map_err(raise_transfer)
 }
 
@@ -432,33 +491,42 @@ pub fn udt_pull(
     peer: &str,
     paths: Vec<String>,
     into: PathBuf,
+    limits: RawLimits,
     settings_json: &str,
     retries: u32,
     interval: f64,
     monitor: &TransferMonitor,
 ) -> PyResult<()> {
     let (settings, policy) = (settings(settings_json)?, retry_policy(retries, interval)?);
-    let run = || dumbbell_transfer::pull(peer, &paths, &into, &settings, policy, &monitor.monitor);
+    let (limits, monitor) = (receive_limits(limits), &monitor.monitor);
+    let run = || dumbbell_transfer::pull(peer, &paths, &into, limits, &settings, policy, monitor);
     py.detach(run).map_err(raise_transfer)
 }
 
-/// Serves a folder until `monitor` is stopped; with `once`, until one client was served.
+/// Serves a folder until `monitor` is stopped; with `once`, until one client was served. `permission`:
+/// whether clients may send, and whether they may receive.
 #[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "Python's side names them")]
 pub fn udt_serve(
     py: Python<'_>,
     root: PathBuf,
     local: &str,
+    limits: RawLimits,
     settings_json: &str,
-    permission: (bool, bool, bool),
+    permission: (bool, bool),
+    insecure: bool,
+    once: bool,
     clients: usize,
     monitor: &TransferMonitor,
 ) -> PyResult<()> {
-    let (write, read, once) = permission;
     let settings = settings(settings_json)?;
     let config = ServerConfig {
-        allow_push: write,
-        allow_pull: read,
+        allow_push: permission.0,
+        allow_pull: permission.1,
+        allow_bench: !once,
+        allow_insecure: insecure,
         once,
+        limits: receive_limits(limits),
         max_clients: clients,
         ..ServerConfig::default()
     };
@@ -490,8 +558,41 @@ pub fn udt_bench(
     Ok((bytes, took.as_secs_f64()))
 }
 
+/// Lists a folder of a server: name, size (bytes; None for a folder), modification time (ns).
+#[pyfunction]
+pub fn udt_list(
+    py: Python<'_>,
+    peer: &str,
+    path: &str,
+    settings_json: &str,
+    monitor: &TransferMonitor,
+) -> PyResult<Listing> {
+    let settings = settings(settings_json)?;
+    let run = || dumbbell_transfer::list(peer, path, &settings, &monitor.monitor);
+    py.detach(run).map(listing).map_err(raise_transfer)
+}
+
+/// Lists what sending these paths would send, as `udt_list`.
+#[pyfunction]
+pub fn udt_manifest(paths: Vec<PathBuf>) -> PyResult<Listing> {
+    let monitor = dumbbell_transfer::TransferMonitor::new();
+    dumbbell_transfer::manifest(&paths, &monitor).map(listing).map_err(raise_transfer)
+}
+
 /// Generates a key for the encrypted mode: 64 hexadecimal digits.
 #[pyfunction]
 pub fn udt_key() -> PyResult<String> {
     Ok(Key::generate()?.to_hex())
+}
+
+/// Reads a key from a file, which only its owner may read.
+#[pyfunction]
+pub fn udt_read_key(file: PathBuf) -> PyResult<String> {
+    Ok(Key::read(&file)?.to_hex())
+}
+
+/// Writes a new key to a file that does not exist, and that only its owner can read.
+#[pyfunction]
+pub fn udt_write_key(file: PathBuf) -> PyResult<()> {
+    Ok(Key::generate()?.write(&file)?)
 }

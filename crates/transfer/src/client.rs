@@ -2,9 +2,10 @@
 
 use crate::error::TransferError;
 use crate::frame::{FrameStream, Operation, Request, Response, VERSION};
+use crate::limits::{Quota, ReceiveLimits};
 use crate::manifest::walk;
 use crate::monitor::TransferMonitor;
-use crate::receive::receive_files;
+use crate::receive::{Accepted, receive_files};
 use crate::send::send_files;
 use dumbbell_udt::io::{Settings, Socket};
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -40,18 +41,24 @@ impl Default for RetryPolicy {
     }
 }
 
-/// Sends files and folders to a server.
+/// Sends files and folders to a server, into the folder `into` of its folder if there is one.
 ///
 /// # Errors
 /// If a file cannot be read, the server refuses or stays unreachable, or files are damaged.
 pub fn push(
     peer: &str,
     paths: &[PathBuf],
+    into: Option<&str>,
     settings: &Settings,
     policy: RetryPolicy,
     monitor: &Arc<TransferMonitor>,
 ) -> Result<(), TransferError> {
-    let items = walk(paths, monitor)?;
+    let mut items = walk(paths, monitor)?;
+    if let Some(folder) = into.map(|folder| folder.trim_end_matches('/')) {
+        for item in &mut items {
+            item.entry.path.insert_str(0, &format!("{folder}/"));
+        }
+    }
     retry(policy, monitor, || {
         let mut stream = connect(peer, Operation::Push, settings, policy, monitor)?;
         send_files(&mut stream, &items)?;
@@ -60,22 +67,28 @@ pub fn push(
     })
 }
 
-/// Receives files and folders into the local folder `into`. `paths` are relative to the server's folder.
+/// Receives files and folders into the local folder `into`. `paths` are relative to the server's folder;
+/// `"."` is all that is in it. Of any other path, only files and folders with its last name are accepted,
+/// and only within the `limits`.
 ///
 /// # Errors
-/// If a file cannot be written, the server refuses or stays unreachable, or files are damaged.
+/// If a file cannot be written or was not requested, a requested one does not come, the server refuses or
+/// stays unreachable, or files are damaged.
 pub fn pull(
     peer: &str,
     paths: &[String],
     into: &Path,
+    limits: ReceiveLimits,
     settings: &Settings,
     policy: RetryPolicy,
     monitor: &Arc<TransferMonitor>,
 ) -> Result<(), TransferError> {
+    let quota = Quota::new(limits);
     retry(policy, monitor, || {
+        let accepted = Accepted::requested(paths)?;
         let want = Operation::Pull(paths.to_vec());
         let mut stream = connect(peer, want, settings, policy, monitor)?;
-        let transferred = receive_files(&mut stream, into);
+        let transferred = receive_files(&mut stream, into, accepted, &quota);
         disconnect(&stream);
         transferred
     })
@@ -101,7 +114,7 @@ fn retry(
             return Err(error);
         }
         retries_left -= 1;
-        monitor.log_event(format!("{error}; retrying"));
+        monitor.log_event(&format!("{error}; retrying"));
         let mut delay = policy.delay;
         while !delay.is_zero() {
             monitor.check_stopped()?;

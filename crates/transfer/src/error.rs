@@ -1,7 +1,9 @@
 //! Errors of transfers.
 
+use crate::text::printable;
 use dumbbell_udt::io::Error;
 use std::io;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 /// Error of a transfer.
@@ -11,13 +13,13 @@ pub enum TransferError {
     #[error("{0}")]
     Connection(#[from] Error),
     /// The peer refuses; the text is its reason.
-    #[error("the peer refuses: {0}")]
+    #[error("the peer refuses: {}", printable(.0))]
     Refused(String),
     /// The peer is still processing an earlier attempt.
-    #[error("the peer is busy: {0}")]
+    #[error("the peer is busy: {}", printable(.0))]
     Busy(String),
     /// A local file cannot be read or written.
-    #[error("{}: {error}", path.display())]
+    #[error("{}: {error}", printable(&path.to_string_lossy()))]
     File {
         /// Path of the file.
         path: PathBuf,
@@ -25,7 +27,7 @@ pub enum TransferError {
         error: io::Error,
     },
     /// A path cannot be transferred.
-    #[error("{}: {why}", path.display())]
+    #[error("{}: {why}", printable(&path.to_string_lossy()))]
     Path {
         /// The path.
         path: PathBuf,
@@ -33,10 +35,25 @@ pub enum TransferError {
         why: &'static str,
     },
     /// These files failed the integrity check, or changed during the transfer.
-    #[error("{} did not arrive as they are: {}", of_files(.0.len()), .0.join(", "))]
+    #[error("{} did not arrive intact: {}", of_files(.0.len()), listed(.0))]
     Damaged(Vec<String>),
+    /// The receiver has other files of these names, and keeps them.
+    #[error("{} exist with other content, and were not replaced: {}", of_files(.0.len()), listed(.0))]
+    Exists(Vec<String>),
+    /// The peer ended the transfer without these paths, which were requested.
+    #[error("the peer did not send {}", listed(.0))]
+    Missing(Vec<String>),
+    /// A limit of the receiver; the text says which.
+    #[error("{0}")]
+    Limit(String),
+    /// The server would be open to every host that reaches this address.
+    #[error(
+        "{0}: without a key, every host that reaches this address could use the folder; give a key, \
+         listen at a loopback address, or allow it (insecure)"
+    )]
+    Insecure(SocketAddr),
     /// The peer violates the protocol.
-    #[error("the peer violates the protocol: {0}")]
+    #[error("the peer violates the protocol: {}", printable(.0))]
     Protocol(String),
     /// The transfer was stopped by [`TransferMonitor::stop`](crate::TransferMonitor::stop).
     #[error("the transfer was stopped")]
@@ -45,6 +62,16 @@ pub enum TransferError {
 
 fn of_files(number: usize) -> String {
     if number == 1 { "1 file".to_owned() } else { format!("{number} files") }
+}
+
+/// Names of a peer, as many as fit a line.
+fn listed(names: &[String]) -> String {
+    const SHOWN: usize = 10;
+    let mut text = names.iter().take(SHOWN).map(|name| printable(name)).collect::<Vec<_>>();
+    if names.len() > SHOWN {
+        text.push(format!("{} more", names.len() - SHOWN));
+    }
+    text.join(", ")
 }
 
 impl TransferError {
@@ -68,8 +95,8 @@ impl TransferError {
 
     /// Whether the cause is local, so that the peer must be notified.
     pub(crate) fn is_local(&self) -> bool {
-        use TransferError::{File, Path, Protocol};
-        matches!(self, File { .. } | Path { .. } | Protocol(_))
+        use TransferError::{File, Limit, Missing, Path, Protocol};
+        matches!(self, File { .. } | Path { .. } | Missing(_) | Limit(_) | Protocol(_))
     }
 }
 

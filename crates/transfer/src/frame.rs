@@ -10,11 +10,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Version of the transfer protocol.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 /// Maximum length of a message, bytes.
 const MAX_MESSAGE: usize = 1 << 20;
 /// Maximum length of a data frame, bytes.
 pub(crate) const CHUNK: usize = 1 << 18;
+/// Maximum number of announced files that are not transferred yet. Announcing files early hides the
+/// round trip of each.
+pub(crate) const MAX_OUTSTANDING: usize = 64;
 const DATA: u32 = 1 << 31;
 
 /// First message of a client.
@@ -34,6 +37,8 @@ pub(crate) enum Operation {
     Push,
     /// Receive files, by paths relative to the server's folder.
     Pull(Vec<String>),
+    /// List a folder, by its path relative to the server's folder.
+    List(String),
     /// Send data to be discarded.
     Bench,
 }
@@ -83,6 +88,10 @@ pub(crate) struct Entry {
 pub(crate) enum ReceiverMessage {
     /// Requests an announced file, of which the receiver has this many bytes, with this hash.
     Have { bytes: u64, hash: Option<String> },
+    /// The file is there, with the announced size and modification time.
+    Unchanged,
+    /// Another file is there, and is kept.
+    Exists,
     /// Another transfer is receiving this file.
     Busy(String),
     /// A file cannot be written; the reason.
@@ -97,6 +106,22 @@ pub(crate) enum Frame<'a, T> {
     Data(&'a [u8]),
 }
 
+/// The length of a frame's body by its header, and whether it is data.
+///
+/// # Errors
+/// [`TransferError::Protocol`] if the frame is too long.
+pub(crate) fn parse_header(head: [u8; 4]) -> Result<(usize, bool), TransferError> {
+    let head = u32::from_be_bytes(head);
+    let length = (head & !DATA) as usize;
+    let is_data = head & DATA != 0;
+    let max_length = if is_data { CHUNK } else { MAX_MESSAGE };
+    if length > max_length {
+        let what = format!("a frame of {length} bytes is longer than {max_length}");
+        return Err(TransferError::Protocol(what));
+    }
+    Ok((length, is_data))
+}
+
 /// Frames over a UDT stream.
 pub(crate) struct FrameStream {
     socket: Arc<Socket>,
@@ -104,11 +129,13 @@ pub(crate) struct FrameStream {
     buffer: Vec<u8>,
     /// Deadline of the current read.
     deadline: Option<Instant>,
+    /// Maximum time without a frame.
+    max_silence: Option<Duration>,
 }
 
 impl FrameStream {
     pub(crate) fn new(socket: Arc<Socket>, monitor: Arc<TransferMonitor>) -> FrameStream {
-        FrameStream { socket, monitor, buffer: Vec::new(), deadline: None }
+        FrameStream { socket, monitor, buffer: Vec::new(), deadline: None, max_silence: None }
     }
 
     pub(crate) fn monitor(&self) -> &TransferMonitor {
@@ -117,6 +144,11 @@ impl FrameStream {
 
     pub(crate) fn socket(&self) -> &Socket {
         &self.socket
+    }
+
+    /// Limits the time without a frame from the peer.
+    pub(crate) fn set_max_silence(&mut self, silence: Duration) {
+        self.max_silence = Some(silence);
     }
 
     /// Sends a message.
@@ -138,19 +170,16 @@ impl FrameStream {
     /// Receives the next frame.
     pub(crate) fn recv<T: DeserializeOwned>(&mut self) -> Result<Frame<'_, T>, TransferError> {
         let mut head = [0; 4];
-        self.read(&mut head)?;
-        let head = u32::from_be_bytes(head);
-        let length = (head & !DATA) as usize;
-        let max_length = if head & DATA == 0 { MAX_MESSAGE } else { CHUNK };
-        if length > max_length {
-            let what = format!("a frame of {length} bytes is longer than {max_length}");
-            return Err(TransferError::Protocol(what));
+        if let Some(silence) = self.max_silence {
+            self.deadline = Instant::now().checked_add(silence);
         }
+        self.read(&mut head)?;
+        let (length, is_data) = parse_header(head)?;
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.resize(length, 0);
         self.read(&mut buffer)?;
         self.buffer = buffer;
-        if head & DATA != 0 {
+        if is_data {
             return Ok(Frame::Data(&self.buffer));
         }
         serde_json::from_slice(&self.buffer).map(Frame::Message).map_err(protocol_error)
@@ -169,9 +198,9 @@ impl FrameStream {
         &mut self,
         timeout: Duration,
     ) -> Result<T, TransferError> {
-        self.deadline = Instant::now().checked_add(timeout);
+        let silence = self.max_silence.replace(timeout);
         let message = self.recv_message();
-        self.deadline = None;
+        (self.max_silence, self.deadline) = (silence, None);
         message
     }
 

@@ -3,6 +3,7 @@
 use crate::error::{TransferError, WithPath};
 use crate::frame::Entry;
 use crate::monitor::TransferMonitor;
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs::{self, Metadata};
 use std::os::unix::fs::PermissionsExt;
@@ -17,20 +18,26 @@ pub(crate) struct SourceFile {
 }
 
 /// Lists files and folders recursively, in the order of names, folders before their contents. Each
-/// path is named by its last component. Links and special files inside folders are skipped and logged.
+/// path is named by its last component, a link by its own name. Links and special files inside folders are skipped and logged.
 ///
 /// # Errors
-/// If a path cannot be read, or has a name that cannot be transferred.
+/// If a path cannot be read, has a name that cannot be transferred, or has the same name as another one.
 pub(crate) fn walk(
     paths: &[PathBuf],
     monitor: &TransferMonitor,
 ) -> Result<Vec<SourceFile>, TransferError> {
-    let (mut items, mut left_out) = (Vec::new(), Vec::new());
+    let (mut items, mut left_out, mut names) = (Vec::new(), Vec::new(), HashSet::new());
     for path in paths {
         let bad = |why| TransferError::Path { path: path.clone(), why };
         let whole = path.canonicalize().with_path(path)?;
-        let name = whole.file_name().ok_or_else(|| bad("cannot be sent as a whole"))?;
+        let name = path
+            .file_name()
+            .or(whole.file_name())
+            .ok_or_else(|| bad("cannot be sent as a whole"))?;
         let name = wire_name(name).map_err(bad)?;
+        if !names.insert(name.to_owned()) {
+            return Err(bad("has the same name as another one, and would replace it"));
+        }
         let found = fs::metadata(path).with_path(path)?;
         if !found.is_file() && !found.is_dir() {
             return Err(bad("is neither a file nor a folder"));
@@ -43,7 +50,7 @@ pub(crate) fn walk(
             count => format!(" and {count} more"),
         };
         let first = first.display();
-        monitor.log_event(format!("skipped links and special files: {first}{others}"));
+        monitor.log_event(&format!("skipped links and special files: {first}{others}"));
     }
     Ok(items)
 }
@@ -54,6 +61,16 @@ pub(crate) fn modified_ns(found: &Metadata) -> u64 {
     modified.map_or(0, |time| time.as_nanos() as u64)
 }
 
+/// Metadata of a file or folder, under this name.
+pub(crate) fn entry(name: String, found: &Metadata) -> Entry {
+    Entry {
+        path: name,
+        size: found.is_file().then_some(found.len()),
+        modified: modified_ns(found),
+        mode: found.permissions().mode() & 0o777,
+    }
+}
+
 fn add(
     path: &Path,
     name: String,
@@ -61,13 +78,7 @@ fn add(
     items: &mut Vec<SourceFile>,
     left_out: &mut Vec<PathBuf>,
 ) -> Result<(), TransferError> {
-    let entry = Entry {
-        path: name.clone(),
-        size: found.is_file().then_some(found.len()),
-        modified: modified_ns(found),
-        mode: found.permissions().mode() & 0o777,
-    };
-    items.push(SourceFile { entry, path: path.to_owned() });
+    items.push(SourceFile { entry: entry(name.clone(), found), path: path.to_owned() });
     if !found.is_dir() {
         return Ok(());
     }
@@ -91,10 +102,13 @@ fn add(
 }
 
 /// A name as sent to the peer, or why it cannot be.
-fn wire_name(name: &OsStr) -> Result<&str, &'static str> {
+pub(crate) fn wire_name(name: &OsStr) -> Result<&str, &'static str> {
     match name.to_str() {
         None => Err("its name is not Unicode"),
         Some(name) if name.contains('\\') => Err("its name contains a backslash"),
+        Some(name) if name.contains(char::is_control) => {
+            Err("its name contains a control character")
+        }
         Some(name) => Ok(name),
     }
 }

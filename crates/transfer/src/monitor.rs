@@ -1,7 +1,9 @@
 //! Monitoring of a transfer: progress, statistics, events, and stopping it.
 
 use crate::error::TransferError;
+use crate::text::printable;
 use dumbbell_udt::io::{Socket, Statistics};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -24,6 +26,11 @@ pub struct TransferMonitor {
 struct Inner {
     /// The current file.
     file: String,
+    /// Names of the transferred files and folders without what is in them, and the number of files
+    /// of each.
+    names: BTreeMap<String, u64>,
+    /// The monitor whose progress this one shows.
+    shown: Option<Arc<TransferMonitor>>,
     latest: Option<Statistics>,
     samples: Vec<Sample>,
     events: Vec<String>,
@@ -42,6 +49,9 @@ pub struct Progress {
     pub resumed: u64,
     /// Files completed, and total files.
     pub files: (u64, u64),
+    /// Names of the transferred files and folders, without what is in them, and the number of files
+    /// of each that were written or sent.
+    pub names: Vec<(String, u64)>,
     /// Last sample of the connection's statistics.
     pub statistics: Option<Statistics>,
 }
@@ -76,6 +86,10 @@ impl TransferMonitor {
     /// Current progress.
     pub fn progress(&self) -> Progress {
         let inner = self.inner();
+        if let Some(shown) = inner.shown.clone() {
+            drop(inner);
+            return shown.progress();
+        }
         let number = |of: &AtomicU64| of.load(Ordering::Relaxed);
         Progress {
             file: inner.file.clone(),
@@ -83,13 +97,21 @@ impl TransferMonitor {
             total: number(&self.total),
             resumed: number(&self.resumed),
             files: (number(&self.files), number(&self.all_files)),
+            names: inner.names.iter().map(|(name, &files)| (name.clone(), files)).collect(),
             statistics: inner.latest,
         }
     }
 
     /// All samples.
     pub fn samples(&self) -> Vec<Sample> {
-        self.inner().samples.clone()
+        let inner = self.inner();
+        match inner.shown.clone() {
+            None => inner.samples.clone(),
+            Some(shown) => {
+                drop(inner);
+                shown.samples()
+            }
+        }
     }
 
     /// Takes the log messages since the last call.
@@ -97,8 +119,17 @@ impl TransferMonitor {
         std::mem::take(&mut self.inner().events)
     }
 
-    pub(crate) fn log_event(&self, event: String) {
-        self.inner().events.push(event);
+    /// Adds a message to the log, with a peer's text made safe for a terminal.
+    pub(crate) fn log_event(&self, event: &str) {
+        match &self.parent {
+            Some(parent) => parent.log_event(event),
+            None => self.inner().events.push(printable(event)),
+        }
+    }
+
+    /// Shows the progress and the samples of one of the clients of a server.
+    pub(crate) fn show(&self, client: &Arc<TransferMonitor>) {
+        self.inner().shown = Some(client.clone());
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -126,6 +157,7 @@ impl TransferMonitor {
         ] {
             counter.store(value, Ordering::Relaxed);
         }
+        self.inner().names.clear();
     }
 
     /// Adds to the totals.
@@ -134,8 +166,8 @@ impl TransferMonitor {
         self.total.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    pub(crate) fn begin_file(&self, what: &str, resumed: u64) {
-        self.inner().file = what.to_owned();
+    pub(crate) fn begin_file(&self, path: &str, resumed: u64) {
+        self.inner().file = path.to_owned();
         self.bytes.fetch_add(resumed, Ordering::Relaxed);
         self.resumed.fetch_add(resumed, Ordering::Relaxed);
     }
@@ -146,6 +178,23 @@ impl TransferMonitor {
 
     pub(crate) fn end_file(&self) {
         self.files.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a file that needs no transfer.
+    pub(crate) fn skip_file(&self, path: &str, size: u64) {
+        self.begin_file(path, size);
+        self.count_name(path, 0);
+        self.end_file();
+    }
+
+    /// Counts files that were written or sent, below the first name of their path.
+    pub(crate) fn count_name(&self, path: &str, files: u64) {
+        let name = path.split('/').next().unwrap_or_default();
+        let mut inner = self.inner();
+        match inner.names.get_mut(name) {
+            Some(known) => *known += files,
+            None => drop(inner.names.insert(name.to_owned(), files)),
+        }
     }
 
     /// Samples a connection periodically until it is dropped.

@@ -1,14 +1,20 @@
 //! Partial files: incomplete files beside their destination. The name contains a hash of the original's
 //! size and modification time, so that parts of different versions are never combined.
+//!
+//! An offer alone writes nothing: a part is created when its first data arrives. Between the offer and
+//! the data no file is open, so that a peer cannot exhaust the descriptors.
 
 use crate::error::{TransferError, WithPath};
+use crate::folders::Folders;
 use crate::frame::Entry;
+use crate::manifest::modified_ns;
 use blake3::Hasher;
 use rustix::fs::{FlockOperation, flock};
-use std::fs::{self, File, OpenOptions, Permissions};
-use std::io::{Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::fs::{self, File, Metadata, OpenOptions, Permissions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::{Duration, UNIX_EPOCH};
 
 /// File name extension of partial files.
@@ -16,103 +22,234 @@ pub(crate) const SUFFIX: &str = "dumbbell-part";
 
 /// A file being received.
 pub(crate) struct Partial {
-    file: File,
-    path: PathBuf,
-    destination: PathBuf,
     entry: Entry,
+    destination: PathBuf,
+    /// Path of the partial file.
+    part: PathBuf,
+    existing: Option<Existing>,
+    target: Target,
     hasher: Hasher,
     written: u64,
 }
 
-/// Result of locking a partial file.
-pub(crate) enum PartialLock {
-    Acquired(Box<Partial>),
-    /// Another transfer has the lock.
-    Busy,
+/// What is there of an offered file.
+struct Existing {
+    /// Whether it is the file at the destination. Otherwise it is the partial file.
+    complete: bool,
+    bytes: u64,
+    hasher: Hasher,
+    identity: (u64, u64, u64),
+}
+
+/// Where received data goes.
+enum Target {
+    /// Into a partial file that is not open yet.
+    Unopened,
+    Part(File),
+    /// Nowhere: the file at the destination has the content already.
+    InPlace(File),
+}
+
+/// The receiver's answer to an offer.
+pub(crate) enum Offer {
+    /// It wants the file.
+    Wanted(Box<Partial>),
+    /// The file is there, with this size and modification time.
+    Unchanged,
+    /// A different file is there.
+    Exists,
 }
 
 impl Partial {
-    /// Opens or creates a partial file, locks it, and hashes its content.
-    pub(crate) fn open(entry: &Entry, destination: &Path) -> Result<PartialLock, TransferError> {
-        let path = name(entry, destination);
-        let mut options = OpenOptions::new();
-        let mut file = options.read(true).write(true).create(true).truncate(false).open(&path);
-        if let (Err(_), Some(folder)) = (&file, destination.parent()) {
-            fs::create_dir_all(folder).with_path(folder)?;
-            file = options.open(&path);
-        }
-        let mut file = file.with_path(&path)?;
-        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
-            return Ok(PartialLock::Busy);
-        }
-        // A complete file of the same size at the destination serves as the partial file.
+    /// Looks at what is there of an offered file, and hashes it. Writes nothing.
+    pub(crate) fn offer(
+        entry: &Entry,
+        destination: &Path,
+        overwrite: bool,
+    ) -> Result<Offer, TransferError> {
+        let found = fs::symlink_metadata(destination).ok();
         let size = entry.size.unwrap_or(0);
-        let existing = fs::metadata(destination).ok().filter(|found| found.is_file());
-        let empty = file.metadata().with_path(&path)?.len() == 0;
-        if empty && existing.is_some_and(|found| found.len() == size) && size > 0 {
-            std::io::copy(&mut File::open(destination).with_path(destination)?, &mut file)
-                .with_path(&path)?;
-            file.rewind().with_path(&path)?;
+        let same_size = found.as_ref().is_some_and(|found| found.is_file() && found.len() == size);
+        if let Some(found) = &found {
+            if found.is_dir() {
+                return Err(io::Error::from(rustix::io::Errno::ISDIR)).with_path(destination);
+            }
+            if same_size && modified_ns(found) == entry.modified {
+                return Ok(Offer::Unchanged);
+            }
+            if !overwrite {
+                return Ok(Offer::Exists);
+            }
         }
-        let mut hasher = Hasher::new();
-        let written = std::io::copy(&mut (&mut file).take(size), &mut hasher).with_path(&path)?;
-        let destination = destination.to_owned();
-        let mut partial =
-            Partial { file, path, destination, entry: entry.clone(), hasher, written };
-        partial.truncate(written)?;
-        Ok(PartialLock::Acquired(Box::new(partial)))
-    }
-
-    fn truncate(&mut self, length: u64) -> Result<(), TransferError> {
-        self.file.set_len(length).with_path(&self.path)?;
-        self.file.seek(SeekFrom::Start(length)).map(drop).with_path(&self.path)
-    }
-
-    /// Bytes received.
-    pub(crate) fn written(&self) -> u64 {
-        self.written
-    }
-
-    /// BLAKE3 hash of the received bytes.
-    pub(crate) fn hash(&self) -> String {
-        self.hasher.finalize().to_hex().to_string()
-    }
-
-    /// Discards the received bytes.
-    pub(crate) fn restart(&mut self) -> Result<(), TransferError> {
-        self.hasher = Hasher::new();
-        self.written = 0;
-        self.truncate(0)
-    }
-
-    /// Appends data; `false` if that would exceed the announced size.
-    pub(crate) fn write(&mut self, data: &[u8]) -> Result<bool, TransferError> {
-        let after = self.written + data.len() as u64;
-        if after > self.entry.size.unwrap_or(0) {
-            return Ok(false);
+        let part = name(entry, destination);
+        let mut existing = Existing::hash(&part, false, size)?;
+        if existing.is_none() && same_size {
+            existing = Existing::hash(destination, true, size)?;
         }
-        self.file.write_all(data).with_path(&self.path)?;
+        Ok(Offer::Wanted(Box::new(Partial {
+            entry: entry.clone(),
+            destination: destination.to_owned(),
+            part,
+            existing,
+            target: Target::Unopened,
+            hasher: Hasher::new(),
+            written: 0,
+        })))
+    }
+
+    /// The announced path.
+    pub(crate) fn path(&self) -> &str {
+        &self.entry.path
+    }
+
+    /// Bytes that are there, and their BLAKE3 hash.
+    pub(crate) fn existing(&self) -> (u64, Option<String>) {
+        let hash = |there: &Existing| there.hasher.finalize().to_hex().to_string();
+        (self.existing.as_ref().map_or(0, |there| there.bytes), self.existing.as_ref().map(hash))
+    }
+
+    /// Prepares for data from this offset on.
+    pub(crate) fn begin(&mut self, from: u64, folders: &mut Folders) -> Result<(), TransferError> {
+        let existing = self.existing.take();
+        if from == 0 {
+            return Ok(());
+        }
+        let Some(there) = existing.filter(|there| there.bytes == from) else {
+            return Err(TransferError::Protocol("data starts at an unexpected offset".to_owned()));
+        };
+        let path = if there.complete { &self.destination } else { &self.part };
+        let file = OpenOptions::new().read(true).write(!there.complete).open(path).ok();
+        let mut file = file.filter(|file| there.is_still(file)).ok_or_else(|| self.busy())?;
+        (self.hasher, self.written) = (there.hasher, from);
+        if there.complete {
+            self.target = Target::InPlace(file);
+            return Ok(());
+        }
+        folders.prepare(&self.destination)?;
+        lock(&file, &self.part).ok_or_else(|| self.busy())?;
+        file.set_len(from).with_path(&self.part)?;
+        file.seek(SeekFrom::Start(from)).with_path(&self.part)?;
+        self.target = Target::Part(file);
+        Ok(())
+    }
+
+    fn busy(&self) -> TransferError {
+        TransferError::Busy(format!("{} is being received already", self.entry.path))
+    }
+
+    /// Whether `length` more bytes are within the announced size.
+    pub(crate) fn has_room(&self, length: u64) -> bool {
+        self.written + length <= self.entry.size.unwrap_or(0)
+    }
+
+    /// Appends data.
+    pub(crate) fn write(
+        &mut self,
+        data: &[u8],
+        folders: &mut Folders,
+    ) -> Result<(), TransferError> {
+        let path = self.part.clone();
+        self.open(folders)?.write_all(data).with_path(&path)?;
         self.hasher.update(data);
-        self.written = after;
-        Ok(true)
+        self.written += data.len() as u64;
+        Ok(())
+    }
+
+    /// The partial file; created empty if it is not open.
+    fn open(&mut self, folders: &mut Folders) -> Result<&mut File, TransferError> {
+        if let Target::Unopened = self.target {
+            folders.prepare(&self.destination)?;
+            let mut options = OpenOptions::new();
+            options.read(true).write(true).create(true).truncate(false).mode(0o600);
+            let file = options.open(&self.part).with_path(&self.part)?;
+            lock(&file, &self.part).ok_or_else(|| self.busy())?;
+            file.set_len(0).with_path(&self.part)?;
+            self.target = Target::Part(file);
+        }
+        match &mut self.target {
+            Target::Part(file) | Target::InPlace(file) => Ok(file),
+            Target::Unopened => unreachable!("it was opened above"),
+        }
     }
 
     /// Moves the file to its destination if size and hash match. Otherwise deletes it and returns
     /// `false`.
-    pub(crate) fn finish(self, hash: &str) -> Result<bool, TransferError> {
-        if Some(self.written) != self.entry.size || self.hash() != hash {
-            fs::remove_file(&self.path).with_path(&self.path)?;
+    pub(crate) fn finish(
+        mut self,
+        hash: Option<&str>,
+        folders: &mut Folders,
+        overwrite: bool,
+    ) -> Result<bool, TransferError> {
+        let own = self.hasher.finalize().to_hex();
+        if Some(self.written) != self.entry.size || hash != Some(own.as_str()) {
+            if let Target::Part(_) = self.target {
+                fs::remove_file(&self.part).with_path(&self.part)?;
+            }
             return Ok(false);
         }
-        let mode = Permissions::from_mode(self.entry.mode & 0o777);
-        self.file.set_permissions(mode).with_path(&self.path)?;
+        let mode = Permissions::from_mode(self.entry.mode & 0o777 & !umask());
         let modified = UNIX_EPOCH + Duration::from_nanos(self.entry.modified);
-        self.file.set_modified(modified).with_path(&self.path)?;
-        self.file.sync_all().with_path(&self.path)?;
-        fs::rename(&self.path, &self.destination).with_path(&self.destination)?;
-        remove_others(&self.destination);
+        if let Target::InPlace(file) = &self.target {
+            // The content is right. Another owner's file keeps its time, and is hashed next time too.
+            let _ = file.set_permissions(mode).and_then(|()| file.set_modified(modified));
+            return Ok(true);
+        }
+        let file = self.open(folders)?;
+        let done = file.set_permissions(mode).and_then(|()| file.set_modified(modified));
+        let done = done.and_then(|()| file.sync_all());
+        done.with_path(&self.part)?;
+        if overwrite {
+            fs::rename(&self.part, &self.destination).with_path(&self.destination)?;
+        } else {
+            // Unlike a renamed file, a link never replaces one that appeared meanwhile.
+            fs::hard_link(&self.part, &self.destination).with_path(&self.destination)?;
+            fs::remove_file(&self.part).with_path(&self.part)?;
+        }
+        folders.remove_parts(&self.destination, &prefix(&self.destination));
         Ok(true)
     }
+}
+
+impl Existing {
+    /// Hashes at most `size` bytes of a file; `None` if it is absent or empty.
+    fn hash(path: &Path, complete: bool, size: u64) -> Result<Option<Existing>, TransferError> {
+        let Ok(mut file) = File::open(path) else { return Ok(None) };
+        let found = file.metadata().with_path(path)?;
+        if !found.is_file() || found.len() == 0 || size == 0 {
+            return Ok(None);
+        }
+        let mut hasher = Hasher::new();
+        let bytes = io::copy(&mut (&mut file).take(size), &mut hasher).with_path(path)?;
+        Ok(Some(Existing { complete, bytes, hasher, identity: identity(&found) }))
+    }
+
+    /// Whether an open file is the one that was hashed, unchanged since.
+    fn is_still(&self, file: &File) -> bool {
+        file.metadata().is_ok_and(|found| identity(&found) == self.identity)
+    }
+}
+
+/// Inode, length and modification time.
+fn identity(found: &Metadata) -> (u64, u64, u64) {
+    (found.ino(), found.len(), modified_ns(found))
+}
+
+/// Locks an open partial file; `None` if another transfer has the lock, or has completed the file.
+fn lock(file: &File, path: &Path) -> Option<()> {
+    flock(file, FlockOperation::NonBlockingLockExclusive).ok()?;
+    let inode = |found: io::Result<Metadata>| found.ok().map(|found| found.ino());
+    (inode(file.metadata()) == inode(fs::metadata(path))).then_some(())
+}
+
+/// The process's umask when this was called first.
+fn umask() -> u32 {
+    static UMASK: OnceLock<u32> = OnceLock::new();
+    *UMASK.get_or_init(|| {
+        // It can only be read by setting it. Files of other threads are private for a moment.
+        let mask = rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
+        rustix::process::umask(mask);
+        mask.bits() as _
+    })
 }
 
 /// Path of the partial file.
@@ -122,6 +259,7 @@ fn name(entry: &Entry, destination: &Path) -> PathBuf {
     destination.with_file_name(format!("{}{state}.{SUFFIX}", prefix(destination)))
 }
 
+/// Beginning of the names of a file's partial files.
 fn prefix(destination: &Path) -> String {
     // A long name is replaced by its hash.
     let own = destination.file_name().unwrap_or_default().to_string_lossy();
@@ -131,18 +269,26 @@ fn prefix(destination: &Path) -> String {
     format!(".{}.", &blake3::hash(own.as_bytes()).to_hex()[..32])
 }
 
-/// Removes partial files of other versions of a complete file.
-fn remove_others(destination: &Path) {
-    let Some(entries) = destination.parent().and_then(|folder| fs::read_dir(folder).ok()) else {
-        return;
-    };
-    let prefix = prefix(destination);
-    for entry in entries.flatten() {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        let part = name.strip_prefix(&prefix).and_then(|rest| rest.strip_suffix(SUFFIX));
-        if part.is_some_and(|state| state.len() == 17) {
-            // A file that cannot be removed is harmless.
-            let _ = fs::remove_file(entry.path());
+/// The [`prefix`] of a partial file's name; `None` for another name.
+pub(crate) fn prefix_of_part(name: &str) -> Option<&str> {
+    let stem = name.strip_suffix(SUFFIX)?.strip_suffix('.')?;
+    let (prefix, state) = stem.split_at_checked(stem.len().checked_sub(16)?)?;
+    let is_part = prefix.ends_with('.') && state.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_part.then_some(prefix)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_a_part_tells_whose_part_it_is() {
+        let entry = Entry { path: "a/b".into(), size: Some(1), modified: 2, mode: 0 };
+        let part = name(&entry, Path::new("a/b"));
+        let part = part.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        assert_eq!(prefix_of_part(part), Some(prefix(Path::new("a/b")).as_str()));
+        for other in ["b", ".dumbbell-part", "0123456789abcdef.dumbbell-part"] {
+            assert_eq!(prefix_of_part(other), None, "{other}");
         }
     }
 }

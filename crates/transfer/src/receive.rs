@@ -1,23 +1,70 @@
 //! The receiver of files.
 
 use crate::error::{TransferError, WithPath};
-use crate::frame::{Entry, Frame, FrameStream, ReceiverMessage, SenderMessage};
-use crate::partial::{Partial, PartialLock};
+use crate::folders::Folders;
+use crate::frame::{Entry, Frame, FrameStream, MAX_OUTSTANDING, ReceiverMessage, SenderMessage};
+use crate::limits::Quota;
+use crate::partial::{Offer, Partial};
 use crate::safe_path::resolve_for_write;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-/// Maximum number of announced files whose data has not arrived.
-const MAX_OFFERED: usize = 1024;
+/// Names that a receiver accepts at the beginning of paths.
+pub(crate) enum Accepted {
+    /// Any name.
+    All,
+    /// Requested names, and whether something of that name has come.
+    Requested(BTreeMap<String, bool>),
+}
+
+impl Accepted {
+    /// What a client accepts that requested these `paths` of a server: the last names of the paths.
+    ///
+    /// # Errors
+    /// If two paths have the same last name.
+    pub(crate) fn requested(paths: &[String]) -> Result<Accepted, TransferError> {
+        let paths: BTreeSet<&str> = paths.iter().map(|path| path.trim_end_matches('/')).collect();
+        let mut names = BTreeMap::new();
+        for path in paths {
+            let name = path.rsplit('/').next().unwrap_or_default();
+            if name.is_empty() || name == "." {
+                return Ok(Accepted::All);
+            }
+            if names.insert(name.to_owned(), false).is_some() {
+                let why = "has the same name as another one, and would replace it";
+                return Err(TransferError::Path { path: path.into(), why });
+            }
+        }
+        Ok(Accepted::Requested(names))
+    }
+
+    /// Notes a path that is offered; `false` if it was not requested.
+    fn admit(&mut self, path: &str) -> bool {
+        let Accepted::Requested(names) = self else { return true };
+        let name = path.split('/').next().unwrap_or_default();
+        names.get_mut(name).map(|came| *came = true).is_some()
+    }
+
+    fn missing(&self) -> Vec<String> {
+        let Accepted::Requested(names) = self else { return Vec::new() };
+        names.iter().filter(|(_, came)| !**came).map(|(name, _)| name.clone()).collect()
+    }
+}
 
 /// Receives files into a folder. Damaged files are deleted and reported to the sender, as is a local
 /// error that ends the transfer.
 ///
 /// # Errors
-/// If a file cannot be written, the connection fails, or files are damaged.
-pub(crate) fn receive_files(stream: &mut FrameStream, root: &Path) -> Result<(), TransferError> {
-    let result = receive_all(stream, root);
+/// If a file cannot be written or was not requested, a limit is exceeded, the connection fails, or files
+/// are damaged.
+pub(crate) fn receive_files(
+    stream: &mut FrameStream,
+    root: &Path,
+    accepted: Accepted,
+    quota: &Quota,
+) -> Result<(), TransferError> {
+    let result = receive_all(stream, root, accepted, quota);
     let last = match &result {
         Err(TransferError::Busy(why)) => Some(ReceiverMessage::Busy(why.clone())),
         Err(error) if error.is_local() => Some(ReceiverMessage::Refused(error.to_string())),
@@ -28,99 +75,140 @@ pub(crate) fn receive_files(stream: &mut FrameStream, root: &Path) -> Result<(),
     result
 }
 
-fn receive_all(stream: &mut FrameStream, root: &Path) -> Result<(), TransferError> {
+fn receive_all(
+    stream: &mut FrameStream,
+    root: &Path,
+    accepted: Accepted,
+    quota: &Quota,
+) -> Result<(), TransferError> {
     stream.monitor().start(0, 0);
-    let mut receiver = FileReceiver { root, requested: VecDeque::new(), damaged: Vec::new() };
+    fs::create_dir_all(root).with_path(root)?;
+    let mut receiver = FileReceiver {
+        root: root.canonicalize().with_path(root)?,
+        accepted,
+        quota,
+        folders: Folders::default(),
+        requested: VecDeque::new(),
+        damaged: Vec::new(),
+        kept: Vec::new(),
+    };
     loop {
         let offer = match stream.recv::<SenderMessage>()? {
-            Frame::Message(offer) => Some(offer),
+            Frame::Message(offer) => offer,
             Frame::Data(data) => {
                 let length = data.len() as u64;
                 receiver.write(data)?;
                 stream.monitor().add_bytes(length);
-                None
+                continue;
             }
         };
         match offer {
-            None => {}
-            Some(SenderMessage::Entry(entry)) => receiver.on_entry(stream, &entry)?,
-            Some(SenderMessage::Begin(from)) => receiver.begin_file(stream, from)?,
-            Some(SenderMessage::End(hash)) => receiver.end_file(stream, Some(&hash))?,
-            Some(SenderMessage::Failed) => receiver.end_file(stream, None)?,
-            Some(SenderMessage::Over) => break,
-            Some(SenderMessage::Refused(why)) => return Err(TransferError::Refused(why)),
+            SenderMessage::Entry(entry) => receiver.on_entry(stream, &entry)?,
+            SenderMessage::Begin(from) => receiver.begin_file(stream, from)?,
+            SenderMessage::End(hash) => receiver.end_file(stream, Some(&hash))?,
+            SenderMessage::Failed => receiver.end_file(stream, None)?,
+            SenderMessage::Over => break,
+            SenderMessage::Refused(why) => return Err(TransferError::Refused(why)),
         }
     }
-    stream.send(&ReceiverMessage::Done(receiver.damaged.clone()))?;
-    if receiver.damaged.is_empty() { Ok(()) } else { Err(TransferError::Damaged(receiver.damaged)) }
+    receiver.conclude(stream)
 }
 
 struct FileReceiver<'a> {
-    root: &'a Path,
+    /// The folder, as a canonical path.
+    root: PathBuf,
+    accepted: Accepted,
+    quota: &'a Quota,
+    folders: Folders,
     /// Requested files in order. Received data belongs to the first.
-    requested: VecDeque<(String, Partial)>,
+    requested: VecDeque<Partial>,
     damaged: Vec<String>,
+    /// Files that were not replaced.
+    kept: Vec<String>,
 }
 
 impl FileReceiver<'_> {
     /// Handles an announced file or folder: requests the missing part of a file.
     fn on_entry(&mut self, stream: &FrameStream, entry: &Entry) -> Result<(), TransferError> {
-        let Some(destination) = resolve_for_write(self.root, &entry.path) else {
+        if !self.accepted.admit(&entry.path) {
+            return Err(TransferError::Protocol(format!("{:?} was not requested", entry.path)));
+        }
+        let Some(destination) = resolve_for_write(&self.root, &entry.path) else {
             let why = format!("{:?} is not a path that stays below the folder", entry.path);
             return Err(TransferError::Protocol(why));
         };
         let Some(size) = entry.size else {
+            stream.monitor().count_name(&entry.path, 0);
             return fs::create_dir_all(&destination).with_path(&destination);
         };
-        if self.requested.len() >= MAX_OFFERED {
+        if self.requested.len() >= MAX_OUTSTANDING {
             return Err(TransferError::Protocol("too many files are announced at once".to_owned()));
         }
         stream.monitor().add_expected(1, size);
-        match Partial::open(entry, &destination)? {
-            PartialLock::Acquired(partial) => {
-                let bytes = partial.written();
-                let hash = (bytes > 0).then(|| partial.hash());
-                stream.send(&ReceiverMessage::Have { bytes, hash })?;
-                self.requested.push_back((entry.path.clone(), *partial));
-                Ok(())
+        match Partial::offer(entry, &destination, self.quota.overwrites())? {
+            Offer::Unchanged => {
+                stream.monitor().skip_file(&entry.path, size);
+                stream.send(&ReceiverMessage::Unchanged)
             }
-            PartialLock::Busy => {
-                Err(TransferError::Busy(format!("{} is being received already", entry.path)))
+            Offer::Exists => {
+                self.kept.push(entry.path.clone());
+                stream.send(&ReceiverMessage::Exists)
+            }
+            Offer::Wanted(partial) => {
+                let (bytes, hash) = partial.existing();
+                self.quota.check(&self.root, size.saturating_sub(bytes))?;
+                self.requested.push_back(*partial);
+                stream.send(&ReceiverMessage::Have { bytes, hash })
             }
         }
-    }
-
-    fn current(&mut self) -> Result<&mut (String, Partial), TransferError> {
-        let unexpected = || TransferError::Protocol("unexpected data".to_owned());
-        self.requested.front_mut().ok_or_else(unexpected)
     }
 
     fn begin_file(&mut self, stream: &FrameStream, from: u64) -> Result<(), TransferError> {
-        let (path, partial) = self.current()?;
-        if from == 0 {
-            partial.restart()?;
-        } else if from != partial.written() {
-            return Err(TransferError::Protocol("data starts at an unexpected offset".to_owned()));
-        }
-        stream.monitor().begin_file(path, from);
+        let partial = first(&mut self.requested)?;
+        partial.begin(from, &mut self.folders)?;
+        stream.monitor().begin_file(partial.path(), from);
         Ok(())
     }
 
     fn write(&mut self, data: &[u8]) -> Result<(), TransferError> {
-        let (path, partial) = self.current()?;
-        if partial.write(data)? {
-            return Ok(());
+        let partial = first(&mut self.requested)?;
+        if !partial.has_room(data.len() as u64) {
+            let why = format!("{} is longer than announced", partial.path());
+            return Err(TransferError::Protocol(why));
         }
-        Err(TransferError::Protocol(format!("{path} is longer than announced")))
+        self.quota.take(&self.root, data.len() as u64)?;
+        partial.write(data, &mut self.folders)
     }
 
     fn end_file(&mut self, stream: &FrameStream, hash: Option<&str>) -> Result<(), TransferError> {
-        self.current()?;
-        let Some((path, partial)) = self.requested.pop_front() else { return Ok(()) };
-        if !partial.finish(hash.unwrap_or_default())? {
+        first(&mut self.requested)?;
+        let Some(partial) = self.requested.pop_front() else { return Ok(()) };
+        let path = partial.path().to_owned();
+        if partial.finish(hash, &mut self.folders, self.quota.overwrites())? {
+            stream.monitor().count_name(&path, 1);
+        } else {
             self.damaged.push(path);
         }
         stream.monitor().end_file();
         Ok(())
     }
+
+    /// Checks that everything came, and confirms it.
+    fn conclude(self, stream: &FrameStream) -> Result<(), TransferError> {
+        let mut missing = self.accepted.missing();
+        missing.extend(self.requested.iter().map(|partial| partial.path().to_owned()));
+        if !missing.is_empty() {
+            return Err(TransferError::Missing(missing));
+        }
+        stream.send(&ReceiverMessage::Done(self.damaged.clone()))?;
+        if !self.damaged.is_empty() {
+            return Err(TransferError::Damaged(self.damaged));
+        }
+        if self.kept.is_empty() { Ok(()) } else { Err(TransferError::Exists(self.kept)) }
+    }
+}
+
+/// The file that received data belongs to.
+fn first(requested: &mut VecDeque<Partial>) -> Result<&mut Partial, TransferError> {
+    requested.front_mut().ok_or_else(|| TransferError::Protocol("unexpected data".to_owned()))
 }

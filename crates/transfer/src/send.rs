@@ -1,17 +1,13 @@
 //! The sender of files.
 
 use crate::error::{TransferError, WithPath};
-use crate::frame::{CHUNK, FrameStream, ReceiverMessage, SenderMessage};
+use crate::frame::{CHUNK, FrameStream, MAX_OUTSTANDING, ReceiverMessage, SenderMessage};
 use crate::manifest::{SourceFile, modified_ns};
 use blake3::Hasher;
 use dumbbell_udt::io::Error;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
-
-/// Maximum number of announced files that the receiver has not requested yet; it hides the round trip
-/// of each request.
-const MAX_OUTSTANDING: usize = 64;
 
 /// Sends files. A local error that ends the transfer is reported to the receiver.
 ///
@@ -38,7 +34,7 @@ fn refusal(stream: &mut FrameStream) -> TransferError {
         match stream.recv_message() {
             Ok(ReceiverMessage::Busy(why)) => return TransferError::Busy(why),
             Ok(ReceiverMessage::Refused(why)) => return TransferError::Refused(why),
-            Ok(ReceiverMessage::Have { .. } | ReceiverMessage::Done(_)) => {}
+            Ok(_) => {}
             Err(error) => return error,
         }
     }
@@ -48,19 +44,27 @@ fn send_all(stream: &mut FrameStream, items: &[SourceFile]) -> Result<(), Transf
     let files = items.iter().filter(|item| item.entry.size.is_some()).count() as u64;
     stream.monitor().start(files, items.iter().filter_map(|item| item.entry.size).sum());
     let mut announced: VecDeque<&SourceFile> = VecDeque::new();
-    let mut items = items.iter();
+    let (mut items, mut kept) = (items.iter(), Vec::new());
+    let mut frame = vec![0; 4 + CHUNK];
     loop {
         while announced.len() < MAX_OUTSTANDING
             && let Some(item) = items.next()
         {
             stream.send(&SenderMessage::Entry(item.entry.clone()))?;
+            stream.monitor().count_name(&item.entry.path, 0);
             if item.entry.size.is_some() {
                 announced.push_back(item);
             }
         }
         let Some(item) = announced.pop_front() else { break };
         match stream.recv_message()? {
-            ReceiverMessage::Have { bytes, hash } => send_file(stream, item, bytes, hash)?,
+            ReceiverMessage::Have { bytes, hash } => {
+                send_file(stream, item, (bytes, hash), &mut frame)?;
+            }
+            ReceiverMessage::Unchanged => {
+                stream.monitor().skip_file(&item.entry.path, item.entry.size.unwrap_or(0));
+            }
+            ReceiverMessage::Exists => kept.push(item.entry.path.clone()),
             ReceiverMessage::Busy(why) => return Err(TransferError::Busy(why)),
             ReceiverMessage::Refused(why) => return Err(TransferError::Refused(why)),
             ReceiverMessage::Done(_) => {
@@ -70,19 +74,20 @@ fn send_all(stream: &mut FrameStream, items: &[SourceFile]) -> Result<(), Transf
     }
     stream.send(&SenderMessage::Over)?;
     match stream.recv_message()? {
-        ReceiverMessage::Done(damaged) if damaged.is_empty() => Ok(()),
+        ReceiverMessage::Done(damaged) if damaged.is_empty() && kept.is_empty() => Ok(()),
+        ReceiverMessage::Done(damaged) if damaged.is_empty() => Err(TransferError::Exists(kept)),
         ReceiverMessage::Done(damaged) => Err(TransferError::Damaged(damaged)),
         ReceiverMessage::Refused(why) => Err(TransferError::Refused(why)),
         _ => Err(TransferError::Protocol("the receiver did not confirm the end".to_owned())),
     }
 }
 
-/// Sends a file, of which the receiver has `have` bytes with this hash.
+/// Sends a file, of which the receiver has `have` bytes with this hash. `frame` is a buffer.
 fn send_file(
     stream: &mut FrameStream,
     item: &SourceFile,
-    have: u64,
-    hash: Option<String>,
+    (have, hash): (u64, Option<String>),
+    frame: &mut [u8],
 ) -> Result<(), TransferError> {
     let size = item.entry.size.unwrap_or(0);
     let mut file = File::open(&item.path).with_path(&item.path)?;
@@ -100,7 +105,6 @@ fn send_file(
     stream.monitor().begin_file(&item.entry.path, offset);
     stream.send(&SenderMessage::Begin(offset))?;
     let mut left = size - offset;
-    let mut frame = vec![0; 4 + CHUNK];
     while left > 0 {
         let length = CHUNK.min(usize::try_from(left).unwrap_or(CHUNK));
         let read = file.read(&mut frame[4..4 + length]).with_path(&item.path)?;
@@ -121,6 +125,7 @@ fn send_file(
         // The sent data may mix two versions of the file.
         stream.send(&SenderMessage::Failed)?;
     }
+    stream.monitor().count_name(&item.entry.path, 1);
     stream.monitor().end_file();
     Ok(())
 }

@@ -72,6 +72,8 @@ pub enum CloseReason {
     TimedOut,
     /// The peer rejected the handshake.
     Refused,
+    /// The peer rejected the key, or the absence of one.
+    KeyRefused,
 }
 
 /// A UDT connection.
@@ -106,6 +108,7 @@ enum ConnectionState {
 /// The parts of an established connection.
 struct Established {
     peer_socket_id: u32,
+    mode: Mode,
     rtt: RttEstimator,
     sender: Sender,
     receiver: Receiver,
@@ -210,6 +213,7 @@ impl Connection {
         self.state = ConnectionState::Open;
         self.established = Some(Established {
             peer_socket_id: peer.socket_id,
+            mode: self.mode,
             rtt: RttEstimator::INITIAL,
             sender,
             receiver: Receiver::new(now, sequence_space, limits.payload, &self.options, sink),
@@ -346,7 +350,7 @@ impl Connection {
     ) {
         match progress {
             HandshakeStatus::Pending => {}
-            HandshakeStatus::Refused => self.terminate(CloseReason::Refused),
+            HandshakeStatus::Refused(why) => self.terminate(why),
             HandshakeStatus::Complete(peer, rtt) => {
                 let own = initial_request(&self.options, self.mode, own_isn, self.socket_id);
                 self.establish(now, own, late_type, &peer, rtt);
@@ -389,7 +393,10 @@ impl Established {
             }
             Packet::Ack2 { number } => self.receiver.on_ack2(now, *number, &mut self.rtt),
             Packet::Nak(nak) => self.sender.on_nak(now, nak),
-            Packet::DropRequest(drop) => self.receiver.on_drop_request(now, drop),
+            // A stream never drops data: such a request is forged, and would stall it.
+            Packet::DropRequest(drop) if self.mode == Mode::Message => {
+                self.receiver.on_drop_request(now, drop);
+            }
             Packet::Handshake(peer) => {
                 self.response_pending |=
                     self.late_response.is_some() && peer.request_type != RequestType::AGREEMENT;
@@ -398,7 +405,8 @@ impl Established {
                 self.receiver.release();
                 return Some(CloseReason::PeerClosed);
             }
-            Packet::KeepAlive
+            Packet::DropRequest(_)
+            | Packet::KeepAlive
             | Packet::CongestionWarning
             | Packet::PeerError { .. }
             | Packet::UserDefined(_) => {}

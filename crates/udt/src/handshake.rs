@@ -6,6 +6,7 @@
 //! direction has its own initial sequence number. Requests are retransmitted until a response arrives.
 
 use crate::config::{Mode, TransportOptions};
+use crate::connection::CloseReason;
 use crate::packet::{Handshake, RequestType};
 use crate::seq::Seq;
 use dumbbell_units::{Span, Time};
@@ -47,7 +48,7 @@ pub(crate) enum HandshakeStatus {
     /// Complete: the peer's handshake, and the RTT of the last exchange if it is unambiguous.
     Complete(Handshake, Option<Span>),
     /// The peer rejected the connection.
-    Refused,
+    Refused(CloseReason),
 }
 
 /// The handshake of the first request.
@@ -152,8 +153,10 @@ impl Initiator {
         if peer.isn != self.request.isn || self.transmissions == 0 {
             return HandshakeStatus::Pending;
         }
-        if peer.request_type == RequestType::REJECTION {
-            return HandshakeStatus::Refused;
+        match peer.request_type {
+            RequestType::REJECTION => return HandshakeStatus::Refused(CloseReason::Refused),
+            RequestType::KEY_REJECTION => return HandshakeStatus::Refused(CloseReason::KeyRefused),
+            _ => {}
         }
         match (self.request.request_type, peer.request_type) {
             (RequestType::INDUCTION, RequestType::INDUCTION) => {

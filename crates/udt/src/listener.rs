@@ -62,6 +62,11 @@ impl Listener {
         ListenerAction::Accept
     }
 
+    /// The rejection of a client for its key, or for having none.
+    pub fn refuse_key(&self, client: &Handshake) -> Handshake {
+        Handshake { request_type: RequestType::KEY_REJECTION, ..*client }
+    }
+
     /// The rejection of a client.
     pub fn refuse(&self, client: &Handshake) -> Handshake {
         Handshake { request_type: RequestType::REJECTION, ..*client }

@@ -111,10 +111,23 @@ impl ReceiveLossList {
         self.ranges.len()
     }
 
-    /// Adds missing packets above all others.
+    /// Adds missing packets above all others, to be reported immediately.
     pub(crate) fn push(&mut self, lost: Range<u64>) {
         self.packets += lost.end - lost.start;
         self.ranges.push_back(LostRange { range: lost, repeat_at: Time::MAX });
+    }
+
+    /// Adds missing packets above all others, to be reported at this time if they are still missing, or
+    /// immediately with earlier ones that are to be.
+    pub(crate) fn push_delayed(&mut self, lost: Range<u64>, report_at: Time) {
+        let joins = self.has_unreported();
+        let end = lost.end;
+        self.push(lost);
+        if !joins && let Some(last) = self.ranges.back_mut() {
+            last.repeat_at = report_at;
+            self.unreported_from = end;
+            self.repeat_at = Some(self.repeat_at().min(report_at));
+        }
     }
 
     /// Removes a packet that arrived; `false` if it was not missing.
@@ -241,6 +254,23 @@ mod tests {
         assert_eq!(reported(&mut losses, 50, 9), []);
         assert_eq!(reported(&mut losses, 110, 9), [(3, 4)]);
         assert_eq!(losses.repeat_at(), Time::ZERO + Span::from_millis(210));
+    }
+
+    #[test]
+    fn a_delayed_report_is_made_only_if_the_loss_remains() {
+        let mut losses = ReceiveLossList::default();
+        let at = |ms| Time::ZERO + Span::from_millis(ms);
+        losses.push_delayed(3..5, at(10));
+        losses.push_delayed(7..8, at(12));
+        assert!(!losses.has_unreported());
+        assert_eq!((losses.repeat_at(), reported(&mut losses, 9, 9)), (at(10), vec![]));
+        losses.remove(3);
+        assert_eq!(reported(&mut losses, 10, 9), [(4, 4)]);
+        assert_eq!(losses.repeat_at(), at(12));
+        losses.push(9..10);
+        losses.push_delayed(11..12, at(20));
+        assert_eq!(reported(&mut losses, 12, 9), [(7, 7), (9, 9), (11, 11)]);
+        assert_eq!(losses.repeat_at(), at(110));
     }
 
     #[test]

@@ -142,6 +142,8 @@ impl RequestType {
     pub const AGREEMENT: RequestType = RequestType(-2);
     /// Rejection.
     pub const REJECTION: RequestType = RequestType(1002);
+    /// Rejection of a client's key, or of a client with a key by a listener without one; not UDT4's.
+    pub const KEY_REJECTION: RequestType = RequestType(1004);
 }
 
 /// Kind of ACK, by its fields.

@@ -4,7 +4,9 @@
 //!   immediately after a packet that is not full.
 //! - A light ACK is sent every 64 packets in between.
 //! - One ACK per SYN is a full one, with arrival rate and capacity.
-//! - A NAK is sent as soon as a packet after a gap arrives, and repeated until the gap is filled.
+//! - A NAK is sent as soon as a packet after a gap arrives, and repeated until the gap is filled. On a path
+//!   that reorders packets it is delayed by as much as packets were late in the last second, which
+//!   their timestamps tell: UDT4 reports them as lost, and its sender slows down.
 
 use crate::ack_window::AckWindow;
 use crate::config::{SYN, TransportOptions};
@@ -19,6 +21,10 @@ use crate::seq::SequenceSpace;
 use crate::sink::Sink;
 use dumbbell_units::{Span, Time};
 
+/// Maximum delay of a NAK for reordering.
+const MAX_REORDER_DELAY: Span = SYN;
+/// Time after which reordering is forgotten.
+const REORDER_MEMORY: Span = Span::from_secs(1);
 /// Packets per light ACK.
 const LIGHT_INTERVAL: u32 = 64;
 /// Minimum advertised window, packets.
@@ -39,6 +45,7 @@ pub(crate) struct Receiver {
     /// Largest received packet (LRSN) + 1.
     next: u64,
     losses: ReceiveLossList,
+    reordering: Reordering,
     /// The next NAK continues the previous one.
     nak_continues: bool,
     /// All packets before this one are acknowledged and readable (UDT4's `m_iRcvLastAck`).
@@ -63,6 +70,38 @@ pub(crate) struct Receiver {
     arrival_rate: ArrivalRateEstimator,
     capacity: CapacityEstimator,
     stats: ReceiverStats,
+}
+
+/// How late packets are that others have overtaken. A retransmission has a new timestamp, so it is not
+/// late.
+#[derive(Debug, Default)]
+struct Reordering {
+    /// The latest timestamp, us.
+    newest: Option<u32>,
+    /// The maximum lateness since it was forgotten last, and the time of its last observation.
+    lateness: Span,
+    seen_at: Time,
+}
+
+impl Reordering {
+    /// Takes the timestamp of a data packet that arrives.
+    #[inline]
+    fn on_packet(&mut self, now: Time, timestamp: u32) {
+        let late = self.newest.map_or(0, |newest| newest.wrapping_sub(timestamp) as i32);
+        if late <= 0 {
+            self.newest = Some(timestamp);
+            return;
+        }
+        let late = Span::from_micros(late as u64).min(MAX_REORDER_DELAY);
+        self.lateness = self.delay(now).max(late);
+        self.seen_at = now;
+    }
+
+    /// How long to wait for packets that others may have overtaken.
+    #[inline]
+    fn delay(&self, now: Time) -> Span {
+        if now.since(self.seen_at) < REORDER_MEMORY { self.lateness } else { Span::ZERO }
+    }
 }
 
 /// Counters of a receiver.
@@ -98,6 +137,7 @@ impl Receiver {
             sink,
             next: 0,
             losses: ReceiveLossList::default(),
+            reordering: Reordering::default(),
             nak_continues: false,
             acked: 0,
             last_ack2: 0,
@@ -151,6 +191,7 @@ impl Receiver {
         self.stats.packets += 1;
         self.packets_since_ack += 1;
         self.arrival_rate.on_arrival(arrival.at);
+        self.reordering.on_packet(now, data.timestamp);
         let Some(packet) = self.sequence_space.index_near(data.seq, self.acked) else {
             self.stats.discarded += 1;
             return;
@@ -164,7 +205,11 @@ impl Receiver {
         if packet >= self.next {
             if packet > self.next {
                 self.stats.missing += packet - self.next;
-                self.losses.push(self.next..packet);
+                match self.reordering.delay(now) {
+                    Span::ZERO => self.losses.push(self.next..packet),
+                    _ if self.skip_gaps => self.losses.push(self.next..packet),
+                    delay => self.losses.push_delayed(self.next..packet, now + delay),
+                }
             }
             self.next = packet + 1;
         } else if !self.losses.remove(packet) {
@@ -358,5 +403,28 @@ impl Receiver {
                 capacity: if full { self.capacity.capacity() } else { 0 },
             },
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_nak_waits_as_long_as_packets_were_late_in_the_last_second() {
+        let at = |ms| Time::ZERO + Span::from_millis(ms);
+        let mut reordering = Reordering::default();
+        let mut packet = |ms, timestamp_ms: u32| {
+            reordering.on_packet(at(ms), timestamp_ms.wrapping_mul(1000));
+            reordering.delay(at(ms))
+        };
+        // Packets in order and a retransmission, which has a new timestamp.
+        assert_eq!([packet(11, 1), packet(12, 2), packet(20, 10)], [Span::ZERO; 3]);
+        assert_eq!(packet(21, 7), Span::from_millis(3), "it was overtaken by 3 ms");
+        assert_eq!(packet(22, 8), Span::from_millis(3), "the maximum counts");
+        assert_eq!(packet(500, 490), Span::from_millis(3));
+        assert_eq!(packet(600, 400), MAX_REORDER_DELAY);
+        assert_eq!(packet(1599, 1500), MAX_REORDER_DELAY);
+        assert_eq!(packet(1600, 1501), Span::ZERO, "forgotten");
     }
 }

@@ -1,7 +1,7 @@
 """``dumbbell udt``: files over UDT.
 
-Exit status, beside the usual: 3 if the other side could not be reached, broke off or refused, 4 if
-files did not arrive as they are. After 3 and 130 the same command goes on where it ended.
+Exit status, beside the usual: 3 if the other side could not be reached or broke off, 4 if files did
+not arrive intact, 5 if the other side refused. After 3 and 130 the same command resumes.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 import time
 from contextlib import contextmanager
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     from dumbbell import _core
     from dumbbell.engine.progress import Progress
-    from dumbbell.udt import Report, Settings
+    from dumbbell.udt import Allow, Limits, Report, Settings
 
 app = typer.Typer(
     name="udt", help="Send and receive files over UDT; measure a path.", no_args_is_help=True
@@ -33,6 +34,7 @@ app = typer.Typer(
 
 FAILED: Final = 3
 DAMAGED: Final = 4
+REFUSED: Final = 5
 
 Cc = Annotated[str, options.algorithms("Congestion control of what is sent from here.")]
 KeyFile = Annotated[
@@ -43,20 +45,33 @@ Retries = Annotated[
 ]
 Out = Annotated[Path | None, options.out("Result folder for what was measured; default: none.")]
 Port = Annotated[int, Option(min=0, max=65_535, help="Port of the server.")]
+Insecure = Annotated[
+    bool, Option("--insecure", help="Without a key, listen for every host, not for this one only.")
+]
+MaxBytes = Annotated[str | None, Option(metavar="SIZE", help="Accept no more data in all.")]
+KeepFree = Annotated[str | None, Option(metavar="SIZE", help="Leave so much of the disk free.")]
+NoOverwrite = Annotated[bool, Option("--no-overwrite", help="Replace no existing file.")]
 
 
 @app.command()
 def serve(
     folder: Annotated[Path, Argument(metavar="FOLDER", help="Folder of the files.")],
-    host: Annotated[str, Option(help="Address to listen at.")] = "0.0.0.0",
+    allow: Annotated[
+        str, Option(metavar="send|recv|both", help="What clients may do with the folder.")
+    ] = "send",
+    host: Annotated[
+        str | None, Option(help="Address; default: this host only, with a key or --insecure all.")
+    ] = None,
     port: Port = 9000,
     cc: Cc = "udt",
     key: KeyFile = None,
-    read_only: Annotated[bool, Option("--read-only", help="Take nothing.")] = False,
-    write_only: Annotated[bool, Option("--write-only", help="Give nothing.")] = False,
+    insecure: Insecure = False,
+    max_bytes: MaxBytes = None,
+    keep_free: KeepFree = None,
+    no_overwrite: NoOverwrite = False,
     clients: Annotated[int, Option(min=1, max=10_000, help="Clients at a time.")] = 64,
 ) -> None:
-    """Serve a folder until interrupted."""
+    """Serve a folder until interrupted. Clients may replace the files in it."""
     from dumbbell import udt
 
     with _session():
@@ -64,9 +79,10 @@ def serve(
             folder,
             port,
             host=host,
+            allow=_allow(allow),
+            insecure=insecure,
+            limits=_limits(max_bytes, keep_free, no_overwrite),
             settings=_settings(cc, key),
-            write=not read_only,
-            read=not write_only,
             clients=clients,
             observe=_tell_events,
         )
@@ -75,6 +91,10 @@ def serve(
 @app.command()
 def send(
     what: Annotated[list[str], Argument(metavar="FILE... HOST", help="Files, then the server.")],
+    into: Annotated[str | None, Option(help="Folder in the server's folder.")] = None,
+    dry_run: Annotated[
+        bool, Option("--dry-run", help="Only list what would be sent; names no server.")
+    ] = False,
     port: Port = 9000,
     cc: Cc = "udt",
     key: KeyFile = None,
@@ -84,23 +104,23 @@ def send(
     json: options.Json = False,
 ) -> None:
     """Send files and folders to a server."""
-    from dumbbell import udt
+    from dumbbell import _core, udt
 
-    *files, host = what
+    files, host = (what, "") if dry_run else (what[:-1], what[-1])
     if not files:
         raise DumbbellError("send: names no server; write the files first and the host last")
     absent = next((file for file in files if not Path(file).exists()), None)
     if absent:
         raise DumbbellError(f"{absent}: there is no such file or folder")
-    host, number = _host(host, port)
+    paths = [Path(file) for file in files]
     with _session(out, overwrite), _progress("sending") as observe:
+        if dry_run:
+            _print_listing(_core.udt_manifest(paths), json=json)
+            return
+        host, number = _host(host, port)
+        settings = _settings(cc, key)
         report = udt.send(
-            [Path(file) for file in files],
-            host,
-            number,
-            settings=_settings(cc, key),
-            retries=retries,
-            observe=observe,
+            paths, host, number, into=into, settings=settings, retries=retries, observe=observe
         )
     _conclude(report, f"{', '.join(files)} to {host}", cc, out=out, json=json)
 
@@ -108,20 +128,25 @@ def send(
 @app.command()
 def recv(
     what: Annotated[
-        list[str] | None, Argument(metavar="HOST PATH", help="Server, and what to take of it.")
+        list[str] | None,
+        Argument(metavar="HOST PATH", help="Server, and what to take of it; '.' is everything."),
     ] = None,
     into: Annotated[Path, Option(help="Folder for what is received.")] = Path(),
     port: Port = 9000,
     key: KeyFile = None,
+    insecure: Insecure = False,
+    max_bytes: MaxBytes = None,
+    keep_free: KeepFree = None,
+    no_overwrite: NoOverwrite = False,
     retries: Retries = 5,
     out: Out = None,
     overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:
-    """Receive files of a server. Without one, wait for one `dumbbell udt send` to here."""
+    """Receive files of a server, at its --cc. Without HOST, wait for one `dumbbell udt send`."""
     from dumbbell import udt
 
-    settings = _settings("udt", key)
+    settings, limits = _settings("udt", key), _limits(max_bytes, keep_free, no_overwrite)
     if what and len(what) < 2:
         raise DumbbellError("recv: names no file; write the host first and then what to take of it")
     try:
@@ -132,15 +157,29 @@ def recv(
     with _session(out, overwrite), _progress("receiving") as observe:
         if what:
             host, number = _host(what[0], port)
-            report = udt.receive(
-                host, what[1:], into, number, settings=settings, retries=retries, observe=observe
-            )
+            transfer = partial(udt.receive, host, what[1:], into, number, retries=retries)
         else:
-            report = udt.serve(
-                into, port, settings=settings, read=False, once=True, observe=observe
-            )
+            transfer = partial(udt.serve, into, port, once=True, insecure=insecure)
+        report = transfer(limits=limits, settings=settings, observe=observe)
     title = f"{', '.join(what[1:])} from {what[0]}" if what else "what was sent"
-    _conclude(report, title, "udt", out=out, json=json, taken=True)
+    _conclude(report, title, "udt", out=out, json=json, into=into)
+
+
+@app.command()
+def ls(
+    host: Annotated[str, Argument(metavar="HOST", help="The server.")],
+    path: Annotated[str, Argument(metavar="PATH", help="Folder in the server's folder.")] = ".",
+    port: Port = 9000,
+    key: KeyFile = None,
+    json: options.Json = False,
+) -> None:
+    """List a folder of a server."""
+    from dumbbell import udt
+
+    name, number = _host(host, port)
+    with _session():
+        found = udt.listing(name, path, number, settings=_settings("udt", key))
+    _print_listing(found, json=json)
 
 
 @app.command()
@@ -188,13 +227,12 @@ def key(
     file: Annotated[Path, Argument(metavar="FILE", help="File; only its owner can read it.")],
 ) -> None:
     """Make a key for the encrypted mode. Both sides need a copy."""
-    from dumbbell import udt
+    from dumbbell import _core
 
     try:
-        file.touch(mode=0o600, exist_ok=False)
-        file.write_text(f"{udt.new_key()}\n", encoding="ascii")
+        _core.udt_write_key(file)
     except OSError as error:
-        raise DumbbellError(f"{file}: cannot be written: {error.strerror}") from None
+        raise DumbbellError(f"{file}: cannot be written: {error}") from None
     print_line(str(file))
 
 
@@ -206,6 +244,29 @@ def _host(text: str, port: int) -> tuple[str, int]:
     return text.strip("[]"), port
 
 
+def _allow(text: str) -> Allow:
+    if text in ("send", "recv", "both"):
+        return text  # type: ignore[return-value]
+    raise DumbbellError(f"--allow: {text!r} is not send, recv or both")
+
+
+def _limits(max_bytes: str | None, keep_free: str | None, no_overwrite: bool) -> Limits:
+    from dumbbell import udt
+
+    given = {"max_bytes": max_bytes, "keep_free": keep_free}
+    sizes = {name: _size(name, text) for name, text in given.items() if text is not None}
+    return udt.Limits(**sizes, overwrite=not no_overwrite)
+
+
+def _size(name: str, text: str) -> int:
+    from dumbbell.experiment.quantities import SIZE
+
+    try:
+        return SIZE.parse(text)
+    except ValueError as error:
+        raise DumbbellError(f"--{name.replace('_', '-')}: {error}") from None
+
+
 def _settings(cc: str, key: Path | None) -> Settings:
     from dumbbell import _core, udt
 
@@ -213,29 +274,29 @@ def _settings(cc: str, key: Path | None) -> Settings:
         _core.check_algorithm(cc)
     except ValueError as error:
         raise DumbbellError(f"--cc: {error}") from None
-    if key is None:
-        return udt.Settings(cc=cc)
     try:
-        text = key.read_text(encoding="ascii").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise DumbbellError(f"--key: {key}: cannot be read: {error}") from None
-    return udt.Settings(cc=cc, key=text)
+        return udt.Settings(cc=cc, key=None if key is None else _core.udt_read_key(key))
+    except OSError as error:
+        raise DumbbellError(f"--key: {key}: {error}") from None
 
 
 @contextmanager
 def _session(out: Path | None = None, overwrite: bool = False) -> Iterator[None]:
     """Refuses an `out` that may not be written; exits with the status of what failed."""
     from dumbbell import _core
-    from dumbbell.results.storage import check
 
     if out is not None:
+        from dumbbell.results.storage import check
+
         check(out, None, None, overwrite=overwrite)
     try:
         yield
-    except (_core.TransferDamagedError, OSError) as error:
+    except OSError as error:
         print_warnings([str(error)])
         is_damaged = isinstance(error, _core.TransferDamagedError)
-        raise typer.Exit(DAMAGED if is_damaged else FAILED) from None
+        is_refused = isinstance(error, _core.TransferRefusedError)
+        status = DAMAGED if is_damaged else REFUSED if is_refused else FAILED
+        raise typer.Exit(status) from None
     except DumbbellError:
         raise
     except ValueError as error:
@@ -282,23 +343,42 @@ def _measured(rate: float | None, rtt: float | None, loss: float) -> str:
 
     values = {"throughput": rate, "rtt_mean": rtt, "retransmission_share": loss}
     shown = [f"{METRICS[name].format(x)} {METRICS[name].unit}" for name, x in values.items()]
-    return "{}, RTT {}, {} retransmitted".format(*shown)
+    return "{}, RTT {}, {} of packets retransmitted".format(*shown)
+
+
+def _print_listing(found: list[tuple[str, int | None, int]], *, json: bool) -> None:
+    if json:
+        print_json({"files": [{"name": name, "bytes": size} for name, size, _ in found]})
+        return
+    for name, size, modified in found:
+        when = datetime.fromtimestamp(modified / 1e9).isoformat(" ", "minutes")
+        shown = f"{name}/" if size is None else name
+        print_line(f"{'' if size is None else f'{size:,}':>15} {when} {shown}")
 
 
 def _conclude(
-    report: Report, what: str, cc: str, *, out: Path | None, json: bool, taken: bool = False
+    report: Report, what: str, cc: str, *, out: Path | None, json: bool, into: Path | None = None
 ) -> None:
-    from dumbbell import udt
-
+    """Says what was transferred, and where to if it was received."""
     found = report.summary()
     if out is not None:
+        from dumbbell import udt
+
+        taken = into is not None
         udt.record({"transfer": (cc, report)}, title=what, taken=taken).save(out, overwrite=True)
     if json:
         print_json(found)
         return
-    resumed = f", {report.resumed:,} of them before" if report.resumed else ""
-    measured = _measured(report.rate, found["rtt"], found["loss"])
-    sent = f"{report.files} files, {report.bytes:,} bytes{resumed}, in {report.seconds:.3g} s"
-    print_line(f"{sent}: {measured}")
+    for name, files in report.names.items():
+        print_line(f"{name if into is None else into / name}: {_counted(files)} transferred")
+    resumed = f", {report.resumed:,} of them there before" if report.resumed else ""
+    text = f"{_counted(report.files)}, {report.bytes:,} bytes{resumed}, in {report.seconds:.3g} s"
+    if report.bytes > report.resumed:
+        text += f": {_measured(report.rate, found['rtt'], found['loss'])}"
+    print_line(text)
     if out is not None:
         print_line(f"{out}/")
+
+
+def _counted(files: int) -> str:
+    return "1 file" if files == 1 else f"{files:,} files"

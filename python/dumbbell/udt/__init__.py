@@ -12,12 +12,30 @@ Leaving the ``with`` of a socket waits until all that was sent is acknowledged. 
 implementation of UDT4, unless a key is given.
 """
 
-from dumbbell.udt.record import record
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from dumbbell.udt.sockets import Listener, Settings, Socket, connect, listen, new_key, rendezvous
-from dumbbell.udt.transfer import PORT, Report, bench, receive, send, serve
+from dumbbell.udt.transfer import (
+    PORT,
+    Allow,
+    Limits,
+    Report,
+    bench,
+    listing,
+    receive,
+    send,
+    serve,
+)
+
+if TYPE_CHECKING:
+    from dumbbell.udt.recording import record
 
 __all__ = [
     "PORT",
+    "Allow",
+    "Limits",
     "Listener",
     "Report",
     "Settings",
@@ -25,6 +43,7 @@ __all__ = [
     "bench",
     "connect",
     "listen",
+    "listing",
     "new_key",
     "receive",
     "record",
@@ -32,3 +51,12 @@ __all__ = [
     "send",
     "serve",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Imports `record` when it is used: its tables take longer to import than a short transfer."""
+    if name == "record":
+        from dumbbell.udt.recording import record
+
+        return record
+    raise AttributeError(name)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 import time
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from dumbbell import _core
 from dumbbell.udt.sockets import Settings
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+Allow = Literal["send", "recv", "both"]
+"""The commands that a server allows its clients."""
+
 PORT: Final = 9000
 """The port of servers that name none."""
 
@@ -29,41 +32,59 @@ INTERVAL: Final = 0.1
 _DEFAULTS = Settings()
 
 
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """What a receiver of files accepts.
+
+    Attributes:
+        max_bytes: Maximum bytes of data in all, of all clients of a server; None for no limit.
+        keep_free: Bytes of the file system that stay free.
+        overwrite: Whether existing files with other content are replaced.
+    """
+
+    max_bytes: int | None = None
+    keep_free: int = 0
+    overwrite: bool = True
+
+    def to_tuple(self) -> tuple[int | None, int, bool]:
+        """The limits as the engine reads them."""
+        return self.max_bytes, self.keep_free, self.overwrite
+
+
+_UNLIMITED = Limits()
+
+
 @dataclass(frozen=True)
 class Report:
     """The result of a transfer.
 
     Attributes:
         bytes: Bytes in all.
-        resumed: Those of them that had arrived before.
+        resumed: Those of them that the receiver had before.
         files: Files.
-        seconds: How long it took, from when the first file was known.
+        seconds: Duration from when the first file was known, s.
         monitor: What was measured (`record` makes a result of it).
+        names: Files and folders without what is in them, with their numbers of transferred files.
     """
 
     bytes: int
     resumed: int
     files: int
     seconds: float
-    monitor: _core.TransferMonitor
+    monitor: _core.TransferMonitor = field(repr=False)
+    names: dict[str, int] = field(default_factory=dict)
 
     @property
     def rate(self) -> float:
-        """Bits that crossed a second."""
+        """Transferred bits/s."""
         return (self.bytes - self.resumed) * 8 / self.seconds if self.seconds else 0.0
 
     def summary(self) -> dict[str, Any]:
         """The attributes, ``rate`` (bit/s), ``rtt`` (s), and the share of retransmitted packets."""
         now = self.monitor.progress()
-        return {
-            "bytes": self.bytes,
-            "resumed": self.resumed,
-            "files": self.files,
-            "seconds": self.seconds,
-            "rate": self.rate,
-            "rtt": now["rtt"],
-            "loss": now["retransmitted"] / now["sent"] if now["sent"] else 0.0,
-        }
+        names = ("bytes", "resumed", "files", "names", "seconds", "rate")
+        loss = now["retransmitted"] / now["sent"] if now["sent"] else 0.0
+        return {name: getattr(self, name) for name in names} | {"rtt": now["rtt"], "loss": loss}
 
 
 def send(
@@ -71,26 +92,28 @@ def send(
     host: str,
     port: int = PORT,
     *,
+    into: str | None = None,
     settings: Settings = _DEFAULTS,
     retries: int = 5,
     observe: Observer | None = None,
 ) -> Report:
-    """Gives files and folders to a server.
+    """Sends files and folders to a server.
 
     Args:
         paths: The files and folders; each is called by its last name there.
         host: The server.
         port: Its port.
+        into: A folder in the server's folder.
         settings: Settings of the connection; the key is the server's.
         retries: How often an interrupted transfer is tried again without progress.
         observe: Called periodically.
 
     Raises:
-        OSError: If the server cannot be reached, refuses, or files did not arrive as they are.
+        OSError: If the server cannot be reached or refuses, or files did not arrive intact.
         ValueError: If a file cannot be read, or the settings are not valid.
-        KeyboardInterrupt: If the user interrupts; the same call goes on with it later.
+        KeyboardInterrupt: If the user interrupts; the same call resumes the transfer.
     """
-    given = (_address(host, port), list(paths), settings.to_json(), retries, INTERVAL)
+    given = (_address(host, port), list(paths), into, settings.to_json(), retries, INTERVAL)
     return _attend(partial(_core.udt_push, *given), observe)[0]
 
 
@@ -100,26 +123,37 @@ def receive(
     into: Path,
     port: int = PORT,
     *,
+    limits: Limits = _UNLIMITED,
     settings: Settings = _DEFAULTS,
     retries: int = 5,
     observe: Observer | None = None,
 ) -> Report:
-    """Takes files and folders, by their paths in the server's folder, into the folder `into`.
+    """Receives files and folders into the folder `into`. Other arguments and errors as of `send`.
 
-    Args and errors as those of `send`.
+    Args:
+        host: The server.
+        paths: Paths in the server's folder; "." is everything. Only what has their last names is
+            accepted.
+        into: The folder for what is received.
+        port: Port of the server.
+        limits: What is accepted.
+        settings: As for `send`.
+        retries: As for `send`.
+        observe: As for `send`.
     """
-    given = (_address(host, port), list(paths), into, settings.to_json(), retries, INTERVAL)
-    return _attend(partial(_core.udt_pull, *given), observe)[0]
+    given = (_address(host, port), list(paths), into, limits.to_tuple(), settings.to_json())
+    return _attend(partial(_core.udt_pull, *given, retries, INTERVAL), observe)[0]
 
 
 def serve(
     root: Path,
     port: int = PORT,
     *,
-    host: str = "0.0.0.0",
+    host: str | None = None,
+    allow: Allow = "send",
+    insecure: bool = False,
+    limits: Limits = _UNLIMITED,
     settings: Settings = _DEFAULTS,
-    write: bool = True,
-    read: bool = True,
     once: bool = False,
     clients: int = 64,
     observe: Observer | None = None,
@@ -128,22 +162,25 @@ def serve(
 
     Args:
         root: The folder.
-        port: The port; 0 is any that is free.
-        host: The address to listen at.
+        port: The port; 0 is any free one.
+        host: The address to listen at; by default all with a key, and loopback without.
+        allow: What clients may do: send, recv, or both.
+        insecure: Whether to listen at other addresses without a key.
+        limits: What is accepted of clients.
         settings: Settings of connections; with a key, only clients that have it are served.
-        write: Whether clients may give files.
-        read: Whether clients may take files.
         once: Whether to end after one client.
         clients: How many are served at a time; others wait.
         observe: Called periodically; the monitor's events say who did what.
 
     Raises:
-        OSError: If the address cannot be had; with `once`, if the transfer failed.
-        ValueError: If `root` is no folder, or the settings are not valid.
+        OSError: If the address cannot be bound; with `once`, if the transfer failed.
+        ValueError: If `root` is no folder, or the settings are not valid or not safe.
         KeyboardInterrupt: If the user interrupts.
     """
-    given = (root, _address(host, port), settings.to_json(), (write, read, once), clients)
-    return _attend(partial(_core.udt_serve, *given), observe)[0]
+    address = _address(host or ("0.0.0.0" if settings.key or insecure else "127.0.0.1"), port)
+    permission = (allow != "recv", allow != "send")
+    given = (root, address, limits.to_tuple(), settings.to_json(), permission, insecure, once)
+    return _attend(partial(_core.udt_serve, *given, clients), observe)[0]
 
 
 def bench(
@@ -155,7 +192,7 @@ def bench(
     settings: Settings = _DEFAULTS,
     observe: Observer | None = None,
 ) -> Report:
-    """Sends data that a server throws away, for so many seconds or bytes.
+    """Sends data that a server discards, for so many seconds or bytes.
 
     Raises:
         OSError: If the server cannot be reached or refuses.
@@ -164,6 +201,14 @@ def bench(
     given = (_address(host, port), seconds, size, settings.to_json(), INTERVAL)
     report, (moved, took) = _attend(partial(_core.udt_bench, *given), observe)
     return Report(moved, 0, 0, took, report.monitor)
+
+
+def listing(
+    host: str, path: str = ".", port: int = PORT, *, settings: Settings = _DEFAULTS
+) -> list[tuple[str, int | None, int]]:
+    """Lists a folder of a server: names, sizes (bytes; None for folders), times (ns since 1970)."""
+    given = (_address(host, port), path, settings.to_json())
+    return _attend(partial(_core.udt_list, *given), None)[1]
 
 
 def _address(host: str, port: int) -> str:
@@ -191,7 +236,7 @@ def _attend(
             thread.join(INTERVAL)
             known = monitor.progress()
             if not (known["all_files"] or known["bytes"]) and thread.is_alive():
-                began = time.perf_counter()  # Nothing has come yet: that is no part of it.
+                began = time.perf_counter()  # Waiting for the peer is no part of the duration.
             if observe:
                 observe(monitor)
     except BaseException:
@@ -200,6 +245,6 @@ def _attend(
         raise
     value = future.result()
     took = time.perf_counter() - began
-    progress = monitor.progress()
-    report = Report(progress["bytes"], progress["resumed"], progress["files"], took, monitor)
-    return report, value
+    now = monitor.progress()
+    names = dict(now["names"])
+    return Report(now["bytes"], now["resumed"], now["files"], took, monitor, names), value

@@ -46,8 +46,10 @@
 //! smoothed and excludes intervals beyond half and twice the median, not an eighth and eight times;
 //! `L` is the median of 16 pairs, not the mean of 64.
 //!
-//! Difference from the library: it rounds a lengthened `P` up to whole microseconds, which at 1 Gbit/s
-//! turns 12 us into 14, not 13.5.
+//! Differences from the library: it rounds a lengthened `P` up to whole microseconds, which at 1 Gbit/s
+//! turns 12 us into 14, not 13.5. It skips an acknowledgement that arrives less than a SYN after the last
+//! update. Receivers acknowledge every SYN, so jitter makes it skip up to half of them. Here an update that
+//! was late by up to half a SYN does not delay the next one.
 
 mod adaptive;
 mod decrease;
@@ -95,8 +97,9 @@ pub struct Udt {
     /// `W`, packets.
     cwnd: f64,
     slow_start: bool,
-    /// When rate control last ran (UDT4's `m_LastRCTime`).
-    last_rc_time: Time,
+    /// Earliest time of the next update: a SYN after the last one (UDT4's `m_LastRCTime`), or earlier if
+    /// that was late.
+    rate_control_due: Time,
     /// `Path::una` then (UDT4's `m_iLastAck`).
     last_ack: u64,
     /// Whether a NAK arrived since then (UDT4's `m_bLoss`).
@@ -138,7 +141,7 @@ impl Udt {
             period: FIRST_PERIOD,
             cwnd,
             slow_start: true,
-            last_rc_time: init.now,
+            rate_control_due: init.now + SYN_SPAN,
             last_ack: 0,
             nak_since_increase: false,
             freeze: false,
@@ -164,6 +167,18 @@ impl Udt {
     /// `RTT`, seconds.
     fn rtt(&self) -> f64 {
         self.rtt.unwrap_or(FIRST_RTT)
+    }
+
+    /// Whether rate control runs now, which is at most once a SYN on average.
+    fn is_rate_control_due(&mut self, now: Time) -> bool {
+        if now < self.rate_control_due {
+            return false;
+        }
+        self.rate_control_due = match self.rules {
+            Rules::Udt4 => (self.rate_control_due + SYN_SPAN).max(now + SYN_SPAN / 2),
+            Rules::Ns2 => now + SYN_SPAN,
+        };
+        true
     }
 
     /// Takes a report of the peer.
@@ -261,10 +276,9 @@ impl CongestionControl for Udt {
     fn on_ack(&mut self, path: &Path, ack: &Ack) {
         let Some(report) = ack.udt else { return };
         self.on_report(report);
-        if path.now.since(self.last_rc_time) < SYN_SPAN {
+        if !self.is_rate_control_due(path.now) {
             return;
         }
-        self.last_rc_time = path.now;
         self.update_window(path);
         if self.slow_start || core::mem::take(&mut self.nak_since_increase) {
             return;

@@ -128,6 +128,21 @@ fn the_period_follows_equation_2_once_in_a_syn() {
 
 /// Gu and Grossman, section 3.3: 7.5 s, whatever the bandwidth.
 #[test]
+fn jitter_of_acknowledgements_skips_no_increase() {
+    let (mut regular, mut jittery) = (at_rate(1e7), at_rate(1e7));
+    for round in 0..100 {
+        regular.acknowledge(10);
+        let interval = if round % 2 == 0 { 12 } else { 8 };
+        jittery.acknowledge_after(Span::from_millis(interval), 10);
+    }
+    assert!(near(jittery.period(), regular.period()), "{}", jittery.period());
+    // Acknowledgements at twice the rate increase it no more often.
+    let mut frequent = at_rate(1e7);
+    (0..200).for_each(|_| frequent.acknowledge_after(SYN_SPAN / 2, 5));
+    assert!(frequent.period() >= regular.period(), "{}", frequent.period());
+}
+
+#[test]
 fn nine_tenths_of_the_bandwidth_are_regained_in_seven_and_a_half_seconds() {
     for bits in [1e8, 1e9, 1e10] {
         let mut connection = at_rate(bits / 1e4);

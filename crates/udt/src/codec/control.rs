@@ -28,7 +28,11 @@ pub(super) fn decode(
     let mut datagram =
         Datagram { destination, packet: Packet::KeepAlive, payload: &[], more_losses: &[] };
     datagram.packet = match kind {
-        HANDSHAKE => Packet::Handshake(handshake::decode(body).ok_or(short(48))?),
+        HANDSHAKE => {
+            let (handshake, rest) = handshake::decode(body).ok_or(short(48))?;
+            datagram.payload = rest;
+            Packet::Handshake(handshake)
+        }
         KEEP_ALIVE => Packet::KeepAlive,
         ACK => decode_ack(info, body).ok_or(short(4))?,
         NAK => {
@@ -109,7 +113,10 @@ pub(super) fn encode(
     let extended = if let Packet::UserDefined(user) = packet { u32::from(user.kind) } else { 0 };
     put(out, &[CONTROL | u32::from(kind) << 16 | extended, info, 0, destination]);
     match packet {
-        Packet::Handshake(packet) => handshake::encode(packet, to, out),
+        Packet::Handshake(packet) => {
+            handshake::encode(packet, to, out);
+            out.extend_from_slice(payload);
+        }
         Packet::Ack(kind, ack) => encode_ack(*kind, ack, out),
         Packet::Nak(nak) => put(out, nak.words()),
         Packet::DropRequest(drop) => put(out, &[drop.first.get(), drop.last.get()]),

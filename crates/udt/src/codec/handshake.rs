@@ -7,14 +7,11 @@ use crate::packet::{Handshake, RequestType};
 use crate::seq::Seq;
 use std::net::IpAddr;
 
-/// Decodes a handshake; `None` unless it has exactly twelve words.
-pub(super) fn decode(body: &[u8]) -> Option<Handshake> {
-    let ([version, mode, isn, mss, window, request, socket, cookie, _, _, _, _], []) =
-        words::<12>(body)?
-    else {
-        return None;
-    };
-    Some(Handshake {
+/// Decodes a handshake and what follows it; `None` if it has less than twelve words.
+pub(super) fn decode(body: &[u8]) -> Option<(Handshake, &[u8])> {
+    let ([version, mode, isn, mss, window, request, socket, cookie, _, _, _, _], rest) =
+        words::<12>(body)?;
+    let handshake = Handshake {
         version: version.min(255) as u8,
         socket_type: mode.min(255) as u8,
         isn: Seq::new(isn),
@@ -23,7 +20,8 @@ pub(super) fn decode(body: &[u8]) -> Option<Handshake> {
         request_type: RequestType(request as i32),
         socket_id: socket,
         cookie,
-    })
+    };
+    Some((handshake, rest))
 }
 
 /// Appends a handshake to the destination address `to`.

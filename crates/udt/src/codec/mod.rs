@@ -22,7 +22,8 @@ pub struct Datagram<'a> {
     pub destination: u32,
     /// The packet. Of a NAK longer than [`Nak::MAX_WORDS`], the first part.
     pub packet: Packet,
-    /// Payload of a data or user-defined packet.
+    /// Payload of a data or user-defined packet, or what follows a handshake: the encrypted mode's
+    /// message. UDT4 ignores handshakes with one.
     pub payload: &'a [u8],
     /// Remaining words of a long NAK.
     more_losses: &'a [u8],
@@ -101,7 +102,7 @@ pub fn decode(bytes: &[u8]) -> Result<Datagram<'_>, DecodeError> {
 
 /// Appends a packet to `out`, as the UDP payload for the socket id `destination` at address `to`.
 ///
-/// `payload` is used for data and user-defined packets only and must have their `length`.
+/// `payload` is used for data and user-defined packets, of which it must have the `length`, and handshakes.
 pub fn encode(packet: &Packet, destination: u32, to: IpAddr, payload: &[u8], out: &mut Vec<u8>) {
     if let Packet::Data(data) = packet {
         put(out, &[data.seq.get(), data.message.word(), data.timestamp, destination]);

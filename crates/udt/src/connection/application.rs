@@ -22,6 +22,9 @@ pub enum SendError {
     /// Stream data on a connection in message mode, or the reverse. The value is the connection's mode.
     #[error("the connection carries {}, not {}", name(*.0), other(*.0))]
     WrongMode(Mode),
+    /// A message without bytes, which UDT's packets cannot carry.
+    #[error("a message has at least one byte")]
+    Empty,
     /// The message exceeds the whole send buffer, whose size is given in bytes.
     #[error("the message is longer than the send buffer of {0} bytes")]
     TooLong(usize),
@@ -56,7 +59,7 @@ impl Connection {
         Ok(bytes.len().min(room))
     }
 
-    /// Queues a message.
+    /// Queues a message of at least one byte.
     ///
     /// Losses are not retransmitted once the message is older than `ttl`. With `in_order`, the message
     /// is not delivered before earlier ones.
@@ -72,6 +75,9 @@ impl Connection {
     ) -> Result<(), SendError> {
         self.check_sendable(Mode::Message)?;
         let capacity = self.send_capacity();
+        if bytes.is_empty() {
+            return Err(SendError::Empty);
+        }
         if bytes.len() > capacity {
             return Err(SendError::TooLong(capacity));
         }

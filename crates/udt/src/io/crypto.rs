@@ -1,7 +1,9 @@
 //! The encrypted mode: Noise with a pre-shared key over an established UDT connection.
 //!
 //! After UDT's handshake the connecting side sends a Noise handshake message in a user-defined packet,
-//! which UDT4 ignores, until the other side responds. The pattern
+//! which UDT4 ignores, until the other side responds. This is how the ends of a rendezvous begin. A client
+//! and a listener append these messages to the handshake with the cookie and its response, so that the
+//! listener creates no connection before the client has proved that it has the key. The pattern
 //! `Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s` gives fresh keys for each connection and authenticates both
 //! ends by the pre-shared key. After that
 //!
@@ -9,14 +11,23 @@
 //!   a retransmission has the same bytes;
 //! - a control packet is encrypted whole, with a counter as the nonce, which the receiver accepts once;
 //! - plaintext packets are ignored, except UDT handshakes.
+//!
+//! The client's handshake is part of the Noise prologue. A listener therefore accepts a recorded message
+//! only with the cookie that was given to the recorded address.
 
 use crate::codec;
 use crate::connection::Connection;
-use crate::packet::{DataHeader, Packet, UserDefined};
+use crate::handshake::Role;
+use crate::packet::{DataHeader, Handshake, Packet, RequestType, UserDefined};
 use dumbbell_units::{Span, Time};
 use snow::{Builder, HandshakeState, StatelessTransportState};
+use std::cell::RefCell;
 use std::fmt;
-use std::net::IpAddr;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::net::{IpAddr, Ipv4Addr};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::Path;
 
 /// Bytes that encryption adds to a data packet: message field and authentication tag.
 pub(super) const CRYPTO_OVERHEAD: u16 = MESSAGE_FIELD as u16 + TAG as u16;
@@ -55,7 +66,7 @@ impl Key {
     ///
     /// # Errors
     /// If the operating system has no random numbers.
-    pub fn generate() -> std::io::Result<Key> {
+    pub fn generate() -> io::Result<Key> {
         let mut bytes = [0; 32];
         getrandom::fill(&mut bytes)?;
         Ok(Key(bytes))
@@ -72,6 +83,32 @@ impl Key {
             *byte = u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
         }
         Some(Key(bytes))
+    }
+
+    /// Reads a key from a file: 64 hexadecimal digits.
+    ///
+    /// # Errors
+    /// If it cannot be read, is not a key, or others than its owner may read or write it.
+    pub fn read(file: &Path) -> io::Result<Key> {
+        let invalid = |why| io::Error::new(io::ErrorKind::InvalidInput, why);
+        let mut open = File::open(file)?;
+        let mode = open.metadata()?.permissions().mode() & 0o777;
+        if mode & 0o077 != 0 {
+            let why = format!("others may use the key, mode {mode:o}; chmod 600 its file");
+            return Err(invalid(why));
+        }
+        let mut text = String::new();
+        open.read_to_string(&mut text)?;
+        Key::from_hex(&text).ok_or_else(|| invalid("a key is 64 hexadecimal digits".to_owned()))
+    }
+
+    /// Writes the key to a file that does not exist yet, and that only its owner can read.
+    ///
+    /// # Errors
+    /// If the file exists, or cannot be written.
+    pub fn write(&self, file: &Path) -> io::Result<()> {
+        let mut open = OpenOptions::new().write(true).create_new(true).mode(0o600).open(file)?;
+        writeln!(open, "{}", self.to_hex())
     }
 
     /// The key as 64 hexadecimal digits.
@@ -103,6 +140,8 @@ pub(super) struct NoiseHandshake {
     key: Key,
     /// State and message of the Noise initiator.
     initiator: Option<(HandshakeState, Vec<u8>)>,
+    /// The handshake that a client's message belongs to.
+    bound_to: Option<Handshake>,
     next_try: Time,
 }
 
@@ -141,8 +180,27 @@ impl ReplayWindow {
     }
 }
 
-fn builder(key: &Key) -> Option<Builder<'_>> {
-    Builder::new(PATTERN.parse().ok()?).prologue(PROLOGUE).ok()?.psk(0, &key.0).ok()
+fn builder<'a>(key: &'a Key, prologue: &'a [u8]) -> Option<Builder<'a>> {
+    Builder::new(PATTERN.parse().ok()?).prologue(prologue).ok()?.psk(0, &key.0).ok()
+}
+
+/// The prologue of a client's message: it is bound to the client's handshake. The address, which address
+/// translation may change, is left out.
+fn prologue(client: &Handshake) -> Vec<u8> {
+    let mut bytes = PROLOGUE.to_vec();
+    let none = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+    codec::encode(&Packet::Handshake(*client), 0, none, &[], &mut bytes);
+    bytes
+}
+
+/// Processes an initiator's message. Returns the responder's transport, whose response is pending.
+fn respond(key: &Key, prologue: &[u8], message: &[u8]) -> Option<NoiseTransport> {
+    let mut out = vec![0; 256];
+    let mut state = builder(key, prologue)?.build_responder().ok()?;
+    state.read_message(message, &mut out).ok()?;
+    let length = state.write_message(&[], &mut out).ok()?;
+    out.truncate(length);
+    NoiseTransport::new(state, Some((out, message.to_vec())))
 }
 
 fn user(kind: u16, length: usize) -> Packet {
@@ -153,10 +211,59 @@ impl CryptoState {
     /// The initial state, with or without a key.
     pub(super) fn new(key: Option<&Key>) -> CryptoState {
         key.map_or(CryptoState::Plain, |key| {
-            let agreement =
-                NoiseHandshake { key: key.clone(), initiator: None, next_try: Time::MAX };
+            let agreement = NoiseHandshake {
+                key: key.clone(),
+                initiator: None,
+                bound_to: None,
+                next_try: Time::MAX,
+            };
             CryptoState::Handshaking(Box::new(agreement))
         })
+    }
+
+    /// The state of a listener's connection, ready to be used; `None` if the client does not prove that
+    /// it has the key, or has one and the listener has none.
+    pub(super) fn accept(
+        key: Option<&Key>,
+        client: &Handshake,
+        message: &[u8],
+    ) -> Option<CryptoState> {
+        let Some(key) = key else { return message.is_empty().then_some(CryptoState::Plain) };
+        let mut transport = respond(key, &prologue(client), message)?;
+        // It is sent with the response to the handshake.
+        transport.response_pending = false;
+        Some(CryptoState::Encrypted(Box::new(transport)))
+    }
+
+    /// The message to append to this end's handshake: empty but for a client's with a cookie, and a
+    /// listener's response to it.
+    pub(super) fn handshake_message(&mut self, own: &Handshake, role: Option<Role>) -> &[u8] {
+        match (self, role) {
+            (CryptoState::Handshaking(agreement), Some(Role::Client))
+                if own.request_type == RequestType::CONCLUSION =>
+            {
+                if agreement.bound_to != Some(*own) {
+                    agreement.bound_to = Some(*own);
+                    agreement.initiate(&prologue(own));
+                }
+                agreement.initiator.as_ref().map_or(&[], |(_, message)| message)
+            }
+            (CryptoState::Encrypted(transport), None) => {
+                transport.response.as_ref().map_or(&[], |(response, _)| response)
+            }
+            _ => &[],
+        }
+    }
+
+    /// Whether a handshake from the peer may be processed. A client with a key accepts a response only
+    /// with the listener's message.
+    fn admits_handshake(&mut self, engine: &Connection, peer: &Handshake, message: &[u8]) -> bool {
+        let is_response =
+            engine.role() == Some(Role::Client) && peer.request_type == RequestType::CONCLUSION;
+        if is_response && let CryptoState::Handshaking(_) = self {
+            self.on_noise_message(message);
+        }
+        !is_response || self.is_ready()
     }
 
     /// Whether the application may use the connection.
@@ -164,22 +271,20 @@ impl CryptoState {
         !matches!(self, CryptoState::Handshaking(_))
     }
 
-    /// Starts the Noise handshake once the connection is established. The initiator is the client, or
-    /// the end with the larger socket id of a rendezvous.
+    /// Whether packets are encrypted.
+    pub(super) fn is_encrypted(&self) -> bool {
+        matches!(self, CryptoState::Encrypted(_))
+    }
+
+    /// Starts the Noise handshake once a rendezvous is established. The initiator is the end with the
+    /// larger socket id.
     pub(super) fn begin(&mut self, now: Time, speaks_first: bool) {
         let CryptoState::Handshaking(agreement) = self else { return };
         if agreement.initiator.is_some() || !speaks_first {
             return;
         }
-        let Some(mut state) = builder(&agreement.key).and_then(|b| b.build_initiator().ok()) else {
-            return;
-        };
-        let mut message = vec![0; 128];
-        if let Ok(length) = state.write_message(&[], &mut message) {
-            message.truncate(length);
-            agreement.initiator = Some((state, message));
-            agreement.next_try = now;
-        }
+        agreement.initiate(PROLOGUE);
+        agreement.next_try = now;
     }
 
     /// Time of the next handshake message.
@@ -262,10 +367,14 @@ impl CryptoState {
         datagram: codec::Datagram<'a>,
         scratch: &'a mut Vec<u8>,
     ) -> Decrypted<'a> {
-        let passes = matches!(datagram.packet, Packet::Handshake(_));
+        if let Packet::Handshake(peer) = &datagram.packet {
+            return match self.admits_handshake(engine, peer, datagram.payload) {
+                true => Decrypted::Packets(datagram),
+                false => Decrypted::Discard,
+            };
+        }
         match (self, datagram.packet) {
             (CryptoState::Plain, _) => Decrypted::Packets(datagram),
-            _ if passes => Decrypted::Packets(datagram),
             (crypto, Packet::UserDefined(UserDefined { kind: NOISE_HANDSHAKE, .. })) => {
                 crypto.on_noise_message(datagram.payload);
                 Decrypted::Discard
@@ -299,18 +408,24 @@ impl CryptoState {
 }
 
 impl NoiseHandshake {
+    /// Creates the initiator's message.
+    fn initiate(&mut self, prologue: &[u8]) {
+        let initiator = builder(&self.key, prologue).and_then(|b| b.build_initiator().ok());
+        let Some(mut state) = initiator else { return };
+        let mut message = vec![0; 128];
+        if let Ok(length) = state.write_message(&[], &mut message) {
+            message.truncate(length);
+            self.initiator = Some((state, message));
+        }
+    }
+
     /// Completes the handshake if the message is authentic.
     fn complete(&mut self, message: &[u8]) -> Option<NoiseTransport> {
-        let mut out = vec![0; 256];
-        if let Some((state, _)) = &mut self.initiator {
-            state.read_message(message, &mut out).ok()?;
-            return NoiseTransport::new(self.initiator.take()?.0, None);
-        }
-        let mut state = builder(&self.key)?.build_responder().ok()?;
-        state.read_message(message, &mut out).ok()?;
-        let length = state.write_message(&[], &mut out).ok()?;
-        out.truncate(length);
-        NoiseTransport::new(state, Some((out, message.to_vec())))
+        let Some((state, _)) = &mut self.initiator else {
+            return respond(&self.key, PROLOGUE, message);
+        };
+        state.read_message(message, &mut [0; 256]).ok()?;
+        NoiseTransport::new(self.initiator.take()?.0, None)
     }
 }
 
@@ -380,6 +495,46 @@ fn decrypt_into(
     let length = noise.read_message(nonce, ciphertext, out).ok()?;
     out.truncate(length);
     Some(())
+}
+
+/// For fuzzing: gives `bytes` to both ends of the Noise handshake. Whether one of them accepted them, which
+/// is only possible with the key.
+#[doc(hidden)]
+pub fn fuzz_noise(bytes: &[u8]) -> bool {
+    let key = Key::new([7; 32]);
+    let Ok(datagram) = codec::decode(bytes) else { return false };
+    let mut client = CryptoState::new(Some(&key));
+    let mut accepted = false;
+    if let Packet::Handshake(handshake) = &datagram.packet {
+        let conclusion = Handshake { request_type: RequestType::CONCLUSION, ..*handshake };
+        client.handshake_message(&conclusion, Some(Role::Client));
+        accepted |= CryptoState::accept(Some(&key), handshake, datagram.payload).is_some();
+    } else {
+        client.begin(Time::ZERO, bytes.len().is_multiple_of(2));
+    }
+    client.on_noise_message(datagram.payload);
+    accepted |= client.is_ready();
+    // An agreed connection takes control packets only from its peer.
+    thread_local!(static AGREED: RefCell<Option<NoiseTransport>> = RefCell::new(agreed()));
+    let kind = ENCRYPTED_CONTROL;
+    if matches!(datagram.packet, Packet::UserDefined(user) if user.kind == kind) {
+        let opens = |transport: &mut NoiseTransport| {
+            let mut scratch = Vec::new();
+            let opened = transport.decrypt_control(datagram.payload, &mut scratch);
+            matches!(opened, Some(Decrypted::Packets(_)))
+        };
+        accepted |= AGREED.with_borrow_mut(|agreed| agreed.as_mut().is_none_or(opens));
+    }
+    accepted
+}
+
+/// The responder's transport of a complete handshake, for fuzzing.
+fn agreed() -> Option<NoiseTransport> {
+    let key = &Key::new([7; 32]);
+    let mut first = CryptoState::new(Some(key));
+    first.begin(Time::ZERO, true);
+    let message = first.poll(Time::ZERO).map(|(_, message)| message.to_vec())?;
+    respond(key, PROLOGUE, &message)
 }
 
 #[cfg(test)]

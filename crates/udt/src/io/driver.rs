@@ -44,6 +44,8 @@ pub(super) struct Driver {
     scratch: Vec<u8>,
     dirty: Vec<u32>,
     due: Vec<Arc<SharedConnection>>,
+    /// Connections that have ended since the last transmission.
+    closing: Vec<u32>,
     /// The kernel's send buffer is full.
     send_blocked: bool,
 }
@@ -83,6 +85,7 @@ impl Driver {
             scratch: Vec::new(),
             dirty: Vec::new(),
             due: Vec::new(),
+            closing: Vec::new(),
             send_blocked: false,
         }
     }
@@ -118,9 +121,6 @@ impl Driver {
             self.sockets.schedule_now(socket);
         }
         let next = self.transmit();
-        if let Some(listener) = &mut self.listener {
-            listener.promote_ready();
-        }
         if !more {
             self.sleep(next);
         }
@@ -171,7 +171,8 @@ impl Driver {
                 &mut self.outgoing,
                 &mut self.scratch,
             );
-            if now >= state.ready_deadline && !state.crypto.is_ready() && state.failed.is_none() {
+            let agreed = state.crypto.is_ready() || !state.engine.is_open();
+            if now >= state.ready_deadline && !agreed && state.failed.is_none() {
                 state.failed = Some(Failure::Key);
             }
             shared.notify_waiters(&mut state, now);
@@ -181,7 +182,7 @@ impl Driver {
             drop(state);
             self.sockets.schedule(shared.id, next);
             if over {
-                self.sockets.close(shared.id, now);
+                self.closing.push(shared.id);
             }
             if !self.outgoing.is_empty() && self.outgoing.send(&self.udp, &self.state).is_err() {
                 self.send_blocked = true;
@@ -189,6 +190,11 @@ impl Driver {
             }
         }
         self.due.clear();
+        // After the batches, so that the peer gets a connection's last packets first.
+        for socket in self.closing.drain(..) {
+            self.sockets.close(socket, now, (&self.udp, &self.state));
+        }
+        self.sockets.repeat_shutdowns(now, (&self.udp, &self.state));
         self.sockets.expire_closed(now);
         self.sockets.next_due(self.listener.is_some())
     }
@@ -263,21 +269,16 @@ impl Dispatcher<'_> {
     fn handle_unknown_peer(&mut self, now: Time, bytes: &[u8], socket: u32, from: SocketAddr) {
         let Ok(datagram) = codec::decode(bytes) else { return };
         if socket != 0 {
-            return self.sockets.resend_shutdown(
-                now,
-                socket,
-                from,
-                &datagram,
-                (self.udp, self.state),
-            );
+            let out = (self.udp, self.state);
+            return self.sockets.on_packet_for_closed(now, socket, from, datagram, out);
         }
         let (Packet::Handshake(client), Some(listener)) =
             (datagram.packet, self.listener.as_deref_mut())
         else {
             return;
         };
-        if let Some(answer) =
-            listener.handle_handshake(now, &client, from, self.sockets, self.handle)
+        let asked = (&client, datagram.payload);
+        if let Some(answer) = listener.handle_handshake(now, asked, from, self.sockets, self.handle)
         {
             let answer = Packet::Handshake(answer);
             send_one(self.udp, self.state, (&answer, client.socket_id, from));
@@ -285,14 +286,13 @@ impl Dispatcher<'_> {
     }
 }
 
-/// Starts the Noise handshake of an established connection with a key.
+/// Starts the Noise handshake of an established rendezvous with a key. Those of clients are part of UDT's.
 fn begin_crypto(state: &mut SharedState, now: Time, id: u32) {
     if state.crypto.is_ready() || !state.engine.is_open() {
         return;
     }
     let first = match state.engine.role() {
-        None => false,
-        Some(crate::Role::Client) => true,
+        None | Some(crate::Role::Client) => return,
         Some(crate::Role::Rendezvous) => id > state.engine.destination(),
     };
     state.crypto.begin(now, first);
@@ -342,6 +342,12 @@ fn collect_packets(
                     && out.last_control() + 4 * nak.words().len() <= max_length =>
             {
                 out.push_control(true, |out| codec::append_nak(nak, out));
+                Space::Available
+            }
+            Packet::Handshake(own) => {
+                let message = crypto.handshake_message(own, engine.role());
+                let encode = |out: &mut _| codec::encode(&packet, socket, peer.ip(), message, out);
+                out.push_control(false, encode);
                 Space::Available
             }
             _ if crypto.allows_plaintext(&packet) => {

@@ -21,10 +21,13 @@ pub enum Error {
     #[error("there is no answer")]
     ConnectTimeout,
     /// The peer rejected the connection.
-    #[error("the peer refuses the connection")]
+    #[error(
+        "the peer refuses the connection: it needs a key, is in the other mode (stream, message), or has \
+         too many waiting"
+    )]
     Refused,
     /// The peer has a different key or none.
-    #[error("the peer does not have this key")]
+    #[error("the peer refuses the key: it has another one, or none")]
     Key,
     /// The idle timeout expired.
     #[error("the peer has fallen silent")]
@@ -62,6 +65,7 @@ impl From<CloseReason> for Error {
             CloseReason::PeerClosed => Error::PeerClosed,
             CloseReason::TimedOut => Error::IdleTimeout,
             CloseReason::Refused => Error::Refused,
+            CloseReason::KeyRefused => Error::Key,
         }
     }
 }

@@ -41,8 +41,6 @@ pub(super) struct ListenerState {
     local: SocketAddr,
     queue: Arc<AcceptQueue>,
     next_id: u32,
-    /// Connections whose Noise handshake is not complete.
-    handshaking: Vec<Arc<SharedConnection>>,
 }
 
 impl Listener {
@@ -80,7 +78,6 @@ impl Listener {
             local,
             queue: queue.clone(),
             next_id: random()?,
-            handshaking: Vec::new(),
         };
         Driver::new((udp, state), (driver.clone(), wake_rx), Some(listener)).start()?;
         Ok(Listener { local, driver, queue })
@@ -131,11 +128,11 @@ impl Drop for Listener {
 }
 
 impl ListenerState {
-    /// Handles a handshake to socket id 0. Returns the response.
+    /// Handles a handshake to socket id 0, and the Noise message that follows it. Returns the response.
     pub(super) fn handle_handshake(
         &mut self,
         now: Time,
-        client: &Handshake,
+        (client, message): (&Handshake, &[u8]),
         from: SocketAddr,
         sockets: &mut SocketTable,
         driver: &Arc<DriverHandle>,
@@ -143,15 +140,16 @@ impl ListenerState {
         match self.protocol.handle(now, &address(from), client) {
             ListenerAction::Ignore => None,
             ListenerAction::Reply(reply) => Some(reply),
-            ListenerAction::Accept => self.accept(now, client, from, sockets, driver),
+            ListenerAction::Accept => self.accept(now, (client, message), from, sockets, driver),
         }
     }
 
-    /// Creates the connection of a client with a valid cookie, or passes a repeated handshake to it.
+    /// Creates the connection of a client with a valid cookie and, if there is one, the key; or passes a
+    /// repeated handshake to it. Clients without the key cost no state, so they block no others.
     fn accept(
         &mut self,
         now: Time,
-        client: &Handshake,
+        (client, message): (&Handshake, &[u8]),
         from: SocketAddr,
         sockets: &mut SocketTable,
         driver: &Arc<DriverHandle>,
@@ -162,7 +160,17 @@ impl ListenerState {
             sockets.schedule_now(shared.id);
             return None;
         }
-        if !self.make_room(sockets) {
+        let Some(crypto) = CryptoState::accept(self.settings.key.as_ref(), client, message) else {
+            // UDT4's clients know the other kind of rejection only.
+            let is_plain = message.is_empty();
+            let protocol = &self.protocol;
+            return Some(if is_plain {
+                protocol.refuse(client)
+            } else {
+                protocol.refuse_key(client)
+            });
+        };
+        if lock(&self.queue.waiting).0.len() >= self.settings.backlog {
             return Some(self.protocol.refuse(client));
         }
         let id = sockets.free_id(self.next_id);
@@ -171,51 +179,13 @@ impl ListenerState {
             return Some(self.protocol.refuse(client));
         };
         let engine = Connection::accept(config, client, now);
-        let crypto = CryptoState::new(self.settings.key.as_ref());
-        let ready = crypto.is_ready();
         let ready_deadline = now + span(self.settings.connect_timeout);
         let ends = (id, self.local, from);
         let shared =
             Arc::new(SharedConnection::new(ends, driver.clone(), engine, crypto, ready_deadline));
         sockets.insert(shared.clone(), Some(key));
-        if ready {
-            self.queue.push(shared)
-        } else {
-            self.handshaking.push(shared)
-        }
+        self.queue.push(shared);
         None
-    }
-
-    /// Whether the backlog has space for a connection. If it is full, the oldest connection with an
-    /// incomplete Noise handshake is dropped, so that clients without the key cannot exhaust it.
-    fn make_room(&mut self, sockets: &mut SocketTable) -> bool {
-        self.promote_ready();
-        let accepted = lock(&self.queue.waiting).0.len();
-        if accepted + self.handshaking.len() < self.settings.backlog {
-            return true;
-        }
-        let gives_way = !self.handshaking.is_empty();
-        if gives_way {
-            sockets.remove(self.handshaking.remove(0).id);
-        }
-        gives_way
-    }
-
-    /// Moves connections whose Noise handshake is complete to the accept queue.
-    pub(super) fn promote_ready(&mut self) {
-        if self.handshaking.is_empty() {
-            return;
-        }
-        let queue = &self.queue;
-        self.handshaking.retain(|shared| {
-            let state = shared.lock();
-            let (ready, over) = (state.is_ready(), state.error().is_some());
-            drop(state);
-            if ready {
-                queue.push(shared.clone());
-            }
-            !ready && !over
-        });
     }
 }
 

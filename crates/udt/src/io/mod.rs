@@ -21,6 +21,9 @@ mod settings;
 mod shared;
 mod socket;
 
+#[doc(hidden)]
+pub use crypto::fuzz_noise;
+
 #[cfg(feature = "tokio")]
 pub use asynchronous::{AsyncListener, AsyncSocket};
 pub use crypto::Key;

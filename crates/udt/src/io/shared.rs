@@ -103,6 +103,8 @@ pub(super) struct SharedState {
     /// A failure outside the engine.
     pub(super) failed: Option<Failure>,
     opened_at: Option<Time>,
+    /// The connection is closed, and the peer knows it as far as this end can ensure.
+    pub(super) parted: bool,
     /// Time of the driver's next poll.
     pub(super) next_scheduled: Time,
     readers: u32,
@@ -190,6 +192,7 @@ impl SharedConnection {
             ready_deadline,
             failed: None,
             opened_at: None,
+            parted: false,
             next_scheduled: Time::ZERO,
             readers: 0,
             writers: 0,
@@ -248,6 +251,12 @@ impl SharedConnection {
             self.writable.notify_all();
             state.write_waker.take().into_iter().for_each(Waker::wake);
         }
+    }
+
+    /// Wakes those who wait until the peer knows that the connection is closed.
+    pub(super) fn end_parting(&self, state: &mut SharedState) {
+        state.parted = true;
+        self.readable.notify_all();
     }
 
     /// Waits until the driver signals data to read or the end of the connection.

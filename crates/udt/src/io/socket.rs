@@ -283,7 +283,8 @@ impl Socket {
         self.shared.lock().engine.inspect(show);
     }
 
-    /// Closes the connection and waits at most `linger` until all sent data is acknowledged.
+    /// Closes the connection and waits at most `linger` until all sent data is acknowledged and the peer
+    /// knows the end. A peer of UDT4 does not confirm the end, so this end repeats it a few times.
     ///
     /// # Errors
     /// If sent data is not acknowledged.
@@ -302,6 +303,12 @@ impl Socket {
         self.shared.notify_driver(&state);
         while state.error().is_none() {
             state = self.shared.wait_readable(state, Some(deadline))?;
+        }
+        while !state.parted {
+            let Ok(waited) = self.shared.wait_readable(state, Some(deadline)) else {
+                return Ok(());
+            };
+            state = waited;
         }
         match state.error() {
             Some(Error::PeerClosed) if state.engine.has_unacknowledged() => Err(Error::PeerClosed),

@@ -92,5 +92,6 @@ fn a_message_longer_than_the_send_buffer_is_refused() {
     assert_eq!(refused, Err(SendError::TooLong(most)));
     assert_eq!(client.send_message(network.now, &vec![0; most], None, true), Ok(()));
     assert_eq!(client.send_message(network.now, &[0], None, true), Err(SendError::Full));
+    assert_eq!(client.send_message(network.now, &[], None, true), Err(SendError::Empty));
     assert_eq!(client.send(network.now, &[0]), Err(SendError::WrongMode(Mode::Message)));
 }

@@ -85,8 +85,18 @@ fn idle_clients(server: SocketAddr, number: u32) -> u32 {
 fn clients_without_the_key_do_not_block_one_with_the_key() {
     let settings = Settings { key: Some(Key::new([5; 32])), backlog: 8, ..patient() };
     let listener = Listener::bind((HOST, 0), &settings).expect("there is a free port");
-    idle_clients(listener.local_addr(), 20);
-    let client = Socket::connect(listener.local_addr(), &settings).expect("it has the key");
+    let address = listener.local_addr();
+    // Between any two packets of the client, more strangers than the backlog holds.
+    let mut seen = 0;
+    let strangers = move |_: bool, _: &[u8]| {
+        seen += 1;
+        if seen < 10 {
+            assert_eq!(idle_clients(address, 20), 0, "they get no connection");
+        }
+        Vec::new()
+    };
+    let relay = Relay::start(address, Impairments::default(), 1, Box::new(strangers));
+    let client = Socket::connect(relay.address(), &settings).expect("it has the key");
     let server = listener.accept(None).expect("there is a client");
     send(&client, Mode::Stream, 1000);
     receive(&server, Mode::Stream, 1000);
@@ -190,6 +200,53 @@ fn a_forged_shutdown_does_not_close_an_encrypted_connection() {
         all.push(bytes_of(&Packet::Shutdown, socket));
         all
     });
+}
+
+#[test]
+fn a_forged_drop_request_does_not_stall_a_stream() {
+    let settings = patient();
+    let listener = Listener::bind((HOST, 0), &settings).expect("there is a free port");
+    let mut seen = 0;
+    let inject = move |inwards: bool, bytes: &[u8]| {
+        let Ok(datagram) = codec::decode(bytes) else { return Vec::new() };
+        let Packet::Data(data) = datagram.packet else { return Vec::new() };
+        seen += 1;
+        if !inwards || seen % 20 != 0 {
+            return Vec::new();
+        }
+        let (first, last) = (data.seq.plus(1), data.seq.plus(100));
+        let drop = DropRequest { message: MessageNumber::new(1), first, last };
+        vec![bytes_of(&Packet::DropRequest(drop), datagram.destination)]
+    };
+    let relay = Relay::start(listener.local_addr(), Impairments::default(), 1, Box::new(inject));
+    let client = Socket::connect(relay.address(), &settings).expect("it listens");
+    let server = listener.accept(None).expect("there is a client");
+    thread::scope(|scope| {
+        scope.spawn(|| send(&client, Mode::Stream, 300_000));
+        receive(&server, Mode::Stream, 300_000);
+    });
+}
+
+#[test]
+fn an_end_whose_shutdown_is_lost_is_still_an_end() {
+    let settings = Settings { idle_timeout: Duration::from_secs(5), ..patient() };
+    for key in [None, Some(Key::new([5; 32]))] {
+        let settings = Settings { key, ..settings.clone() };
+        let listener = Listener::bind((HOST, 0), &settings).expect("there is a free port");
+        let none = Box::new(|_: bool, _: &[u8]| Vec::new());
+        let relay = Relay::start(listener.local_addr(), Impairments::default(), 1, none);
+        let client = Socket::connect(relay.address(), &settings).expect("it listens");
+        let server = listener.accept(None).expect("there is a client");
+        thread::scope(|scope| {
+            scope.spawn(|| receive(&server, Mode::Stream, 100_000));
+            send(&client, Mode::Stream, 100_000);
+        });
+        relay.drop_shutdowns(2);
+        client.close(Duration::from_secs(100)).expect("all is acknowledged");
+        // As if the client's process had ended.
+        drop(relay);
+        assert_eq!(server.recv(&mut [0; 1]).expect("it ends well"), 0);
+    }
 }
 
 #[test]

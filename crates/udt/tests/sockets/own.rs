@@ -83,8 +83,7 @@ fn a_rendezvous_needs_no_listener_and_may_be_encrypted() {
     }
 }
 
-/// The error of a connection that is established and then fails for want of the same key. The timeout
-/// grows until the connection is established within it.
+/// The error of a connection that is refused. The timeout grows until the refusal arrives within it.
 fn connect_error(peer: SocketAddr, settings: &Settings) -> Option<Error> {
     let mut connect_timeout = Duration::from_secs(1);
     loop {
@@ -110,6 +109,8 @@ fn encrypted_ends_connect_only_with_the_same_key() {
     let plain = Listener::bind(V4, &patient()).expect("there is a free port");
     let refused = connect_error(plain.local_addr(), &keyed);
     assert!(matches!(refused, Some(Error::Key)), "{refused:?}");
+    let refused = connect_error(listener.local_addr(), &patient());
+    assert!(matches!(refused, Some(Error::Refused)), "{refused:?}");
     let none = listener.accept(Some(Duration::from_millis(50))).err();
     assert!(matches!(none, Some(Error::TimedOut)), "{none:?}");
 }

@@ -2,7 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -23,6 +23,7 @@ pub type Injector = Box<dyn FnMut(bool, &[u8]) -> Vec<Vec<u8>> + Send>;
 pub struct Relay {
     address: SocketAddr,
     drops_next_data: Arc<AtomicBool>,
+    drops_shutdowns: Arc<AtomicU32>,
     stopped: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -37,6 +38,8 @@ struct Forwarder {
     injector: Injector,
     /// Drop the next data packet to the server.
     drops_next_data: Arc<AtomicBool>,
+    /// Number of shutdowns to the server to drop.
+    drops_shutdowns: Arc<AtomicU32>,
     /// Delayed packets: (time, direction, bytes).
     delayed: Vec<(Instant, bool, Vec<u8>)>,
 }
@@ -60,6 +63,7 @@ impl Relay {
         let random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
         let (client, delayed) = (None, Vec::new());
         let drops_next_data = Arc::new(AtomicBool::new(false));
+        let drops_shutdowns = Arc::new(AtomicU32::new(0));
         let mut forwarder = Forwarder {
             inside,
             outside,
@@ -69,6 +73,7 @@ impl Relay {
             random,
             injector,
             drops_next_data: drops_next_data.clone(),
+            drops_shutdowns: drops_shutdowns.clone(),
             delayed,
         };
         let stop = stopped.clone();
@@ -77,12 +82,17 @@ impl Relay {
                 forwarder.turn();
             }
         }));
-        Relay { address, drops_next_data, stopped, thread }
+        Relay { address, drops_next_data, drops_shutdowns, stopped, thread }
     }
 
     /// The address to connect to.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Drops the next shutdowns to the server.
+    pub fn drop_shutdowns(&self, number: u32) {
+        self.drops_shutdowns.store(number, Ordering::Relaxed);
     }
 
     /// Drops the next data packet to the server.
@@ -130,6 +140,16 @@ impl Forwarder {
     fn treat(&mut self, inwards: bool, bytes: &[u8]) {
         let is_data = inwards && bytes[0] & 0x80 == 0;
         if is_data && self.drops_next_data.swap(false, Ordering::Relaxed) {
+            return;
+        }
+        let is_shutdown = inwards && bytes[..2] == [0x80, 5];
+        let count = |left: u32| left.checked_sub(1);
+        if is_shutdown
+            && self
+                .drops_shutdowns
+                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, count)
+                .is_ok()
+        {
             return;
         }
         let copies = 1 + usize::from(self.draw() < self.impairments.duplication);

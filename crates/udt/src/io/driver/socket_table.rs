@@ -1,8 +1,10 @@
 //! The connections of a driver by socket id, and closed ones in TIME_WAIT.
 
 use crate::codec::Datagram;
+use crate::connection::CloseReason;
 use crate::io::batch::{SendBatch, send_one};
-use crate::io::shared::SharedConnection;
+use crate::io::crypto::Decrypted;
+use crate::io::shared::{SharedConnection, SharedState};
 use crate::packet::Packet;
 use dumbbell_units::{Span, Time};
 use quinn_udp::UdpSocketState;
@@ -13,6 +15,10 @@ use std::sync::Arc;
 /// How long a closed connection responds to packets with a shutdown, and the minimum interval.
 const TIME_WAIT: Span = Span::from_secs(10);
 const MIN_SHUTDOWN_INTERVAL: Span = Span::from_millis(10);
+/// How often a shutdown is repeated that the peer does not confirm by its own, as UDT4's peers never do,
+/// and the maximum interval.
+const SHUTDOWN_REPEATS: u32 = 4;
+const MAX_SHUTDOWN_INTERVAL: Span = Span::from_millis(250);
 /// How long the driver keeps running, and its port bound, for closed connections alone.
 const LINGER: Span = Span::from_millis(300);
 
@@ -31,6 +37,8 @@ pub(in crate::io) struct SocketTable {
     closed: HashMap<u32, Closed>,
     /// Closed connections in the order of closing.
     closing_order: VecDeque<(Time, u32)>,
+    /// Closed connections by the time of the next repetition of their shutdown.
+    repeats: BTreeSet<(Time, u32)>,
 }
 
 struct Entry {
@@ -44,12 +52,17 @@ struct Entry {
 struct Closed {
     shared: Arc<SharedConnection>,
     last_shutdown: Time,
+    /// Remaining repetitions of the shutdown, and the time of the next one.
+    repeats: u32,
+    repeat_at: Time,
+    interval: Span,
 }
 
 impl SocketTable {
     /// Whether the driver may end.
     pub(in crate::io) fn is_idle(&self, now: Time) -> bool {
         self.open.is_empty()
+            && self.repeats.is_empty()
             && self.closing_order.back().is_none_or(|&(closed_at, _)| now >= closed_at + LINGER)
     }
 
@@ -117,7 +130,8 @@ impl SocketTable {
         } else {
             self.closing_order.front().map(|&(closed_at, _)| closed_at + TIME_WAIT)
         };
-        poll.min(closed.unwrap_or(Time::MAX))
+        let repeat = self.repeats.first().map_or(Time::MAX, |&(at, _)| at);
+        poll.min(closed.unwrap_or(Time::MAX)).min(repeat)
     }
 
     /// Removes a connection.
@@ -131,11 +145,53 @@ impl SocketTable {
         Some(entry.shared)
     }
 
-    /// Moves a connection to TIME_WAIT.
-    pub(super) fn close(&mut self, socket: u32, now: Time) {
+    /// Moves a connection to TIME_WAIT. The shutdown of this end is repeated; one of the peer is confirmed.
+    pub(super) fn close(&mut self, socket: u32, now: Time, out: Udp<'_>) {
         let Some(shared) = self.remove(socket) else { return };
-        self.closed.insert(socket, Closed { shared, last_shutdown: Time::ZERO });
+        let mut state = shared.lock();
+        let srtt = state.engine.sender_stats().srtt.unwrap_or(MAX_SHUTDOWN_INTERVAL);
+        let interval = (srtt + srtt / 2).max(MIN_SHUTDOWN_INTERVAL).min(MAX_SHUTDOWN_INTERVAL);
+        let mut closed = Closed {
+            shared: shared.clone(),
+            last_shutdown: Time::ZERO,
+            repeats: 0,
+            repeat_at: now + interval,
+            interval,
+        };
+        match state.engine.close_reason() {
+            Some(CloseReason::Closed) if state.engine.destination() != 0 => {
+                closed.repeats = SHUTDOWN_REPEATS;
+                self.repeats.insert((closed.repeat_at, socket));
+            }
+            Some(CloseReason::PeerClosed) => {
+                closed.last_shutdown = now;
+                send_shutdown(&mut state, shared.peer, out);
+                shared.end_parting(&mut state);
+            }
+            _ => shared.end_parting(&mut state),
+        }
+        drop(state);
+        self.closed.insert(socket, closed);
         self.closing_order.push_back((now, socket));
+    }
+
+    /// Repeats the shutdowns that are due.
+    pub(super) fn repeat_shutdowns(&mut self, now: Time, out: Udp<'_>) {
+        while let Some(&(at, socket)) = self.repeats.first()
+            && at <= now
+        {
+            self.repeats.remove(&(at, socket));
+            let Some(closed) = self.closed.get_mut(&socket) else { continue };
+            let mut state = closed.shared.lock();
+            if closed.repeats == 0 {
+                closed.shared.end_parting(&mut state);
+                continue;
+            }
+            closed.repeats -= 1;
+            closed.repeat_at = now + closed.interval;
+            self.repeats.insert((closed.repeat_at, socket));
+            send_shutdown(&mut state, closed.shared.peer, out);
+        }
     }
 
     /// Removes closed connections whose TIME_WAIT has passed.
@@ -148,40 +204,55 @@ impl SocketTable {
         }
     }
 
-    /// Responds to a packet for a closed connection with a shutdown. The first shutdown is sent once
-    /// only; a peer that misses it would wait for its idle timeout.
-    pub(super) fn resend_shutdown(
+    /// Handles a packet for a closed connection. The peer's shutdown confirms the one of this end, or is
+    /// confirmed if the peer closed the connection. Anything else shows that the peer missed the shutdown,
+    /// for which it would wait until its idle timeout.
+    pub(super) fn on_packet_for_closed(
         &mut self,
         now: Time,
         socket: u32,
         from: SocketAddr,
-        datagram: &Datagram<'_>,
-        (udp, udp_state): (&UdpSocket, &UdpSocketState),
+        datagram: Datagram<'_>,
+        out: Udp<'_>,
     ) {
         let Some(closed) = self.closed.get_mut(&socket).filter(|closed| closed.shared.peer == from)
         else {
             return;
         };
-        if datagram.packet == Packet::Shutdown
-            || now.since(closed.last_shutdown) < MIN_SHUTDOWN_INTERVAL
-        {
-            return;
-        }
-        closed.last_shutdown = now;
         let mut state = closed.shared.lock();
-        let peer = state.engine.destination();
-        if state.crypto.allows_plaintext(&Packet::Shutdown) {
-            return send_one(udp, udp_state, (&Packet::Shutdown, peer, from));
+        let SharedState { engine, crypto, .. } = &mut *state;
+        let (is_encrypted, mut scratch) = (crypto.is_encrypted(), Vec::new());
+        let is_shutdown = match crypto.decrypt(engine, datagram, &mut scratch) {
+            Decrypted::Packets(datagram) => datagram.packet == Packet::Shutdown,
+            Decrypted::Discard if is_encrypted => false,
+            Decrypted::Discard => return,
+        };
+        if is_shutdown && engine.close_reason() == Some(CloseReason::Closed) {
+            self.repeats.remove(&(closed.repeat_at, socket));
+            return closed.shared.end_parting(&mut state);
         }
-        let mut plain = Vec::new();
-        crate::codec::encode(&Packet::Shutdown, peer, from.ip(), &[], &mut plain);
-        let mut encrypted = SendBatch::new(1);
-        encrypted.begin(from);
-        encrypted
-            .push_control(false, |out| state.crypto.encrypt_control(&plain, peer, from.ip(), out));
-        // A packet that cannot be sent counts as lost.
-        let _ = encrypted.send(udp, udp_state);
+        if now.since(closed.last_shutdown) >= MIN_SHUTDOWN_INTERVAL {
+            closed.last_shutdown = now;
+            send_shutdown(&mut state, from, out);
+        }
     }
+}
+
+/// The UDP socket of a driver.
+pub(super) type Udp<'a> = (&'a UdpSocket, &'a UdpSocketState);
+
+/// Sends the shutdown of a connection. A packet that cannot be sent counts as lost.
+fn send_shutdown(state: &mut SharedState, to: SocketAddr, (udp, udp_state): Udp<'_>) {
+    let peer = state.engine.destination();
+    if state.crypto.allows_plaintext(&Packet::Shutdown) {
+        return send_one(udp, udp_state, (&Packet::Shutdown, peer, to));
+    }
+    let mut plain = Vec::new();
+    crate::codec::encode(&Packet::Shutdown, peer, to.ip(), &[], &mut plain);
+    let mut encrypted = SendBatch::new(1);
+    encrypted.begin(to);
+    encrypted.push_control(false, |out| state.crypto.encrypt_control(&plain, peer, to.ip(), out));
+    let _ = encrypted.send(udp, udp_state);
 }
 
 #[cfg(test)]
@@ -221,6 +292,12 @@ mod tests {
         due.iter().map(|shared| shared.id).collect()
     }
 
+    fn close(table: &mut SocketTable, id: u32, ms: u64) {
+        let udp = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("there is a free port");
+        let state = UdpSocketState::new((&udp).into()).expect("it is a socket");
+        table.close(id, at(ms), (&udp, &state));
+    }
+
     #[test]
     fn connections_are_due_in_the_order_of_their_schedule() {
         let mut table = table(&[1, 2, 3]);
@@ -242,15 +319,15 @@ mod tests {
         let mut table = table(&[1, 2]);
         let peer = SocketAddr::from((Ipv4Addr::LOCALHOST, 1002));
         assert_eq!(table.rendezvous_with(peer).map(|shared| shared.id), Some(2));
-        table.close(2, at(0));
+        close(&mut table, 2, 0);
         assert!(table.rendezvous_with(peer).is_none());
     }
 
     #[test]
     fn a_driver_without_a_listener_ends_after_its_last_linger() {
         let mut table = table(&[1, 2]);
-        table.close(1, at(0));
-        table.close(2, at(100));
+        close(&mut table, 1, 0);
+        close(&mut table, 2, 100);
         assert_eq!(table.next_due(false), at(100) + LINGER);
         assert!(!table.is_idle(at(0) + LINGER) && table.is_idle(at(100) + LINGER));
     }
@@ -258,8 +335,8 @@ mod tests {
     #[test]
     fn a_listener_sleeps_until_the_time_wait_of_a_closed_connection_ends() {
         let mut table = table(&[1, 2]);
-        table.close(1, at(0));
-        table.close(2, at(100));
+        close(&mut table, 1, 0);
+        close(&mut table, 2, 100);
         assert_eq!(table.next_due(true), at(0) + TIME_WAIT);
         table.expire_closed(at(0) + TIME_WAIT);
         assert_eq!(table.next_due(true), at(100) + TIME_WAIT);

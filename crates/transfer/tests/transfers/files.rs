@@ -1,116 +1,17 @@
-//! Transfers between a server and its clients over loopback.
+//! Transfers between a server and its clients.
 
+use crate::harness::*;
 use dumbbell_transfer::{
-    BenchLimit, RetryPolicy, ServerConfig, TransferError, TransferMonitor, bench, pull, push, serve,
+    BenchLimit, ReceiveLimits, RetryPolicy, ServerConfig, TransferError, TransferMonitor, bench,
+    list, pull, push,
 };
 use dumbbell_udt::io::{Error, Key, Settings, Socket};
 use std::fs;
-use std::net::UdpSocket;
-use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::Duration;
-
-/// A server in a thread, stopped on drop.
-struct Server {
-    monitor: Arc<TransferMonitor>,
-    address: String,
-    thread: Option<JoinHandle<Result<(), TransferError>>>,
-}
-
-impl Server {
-    fn start(root: &Path, address: &str, settings: &Settings, config: ServerConfig) -> Server {
-        loop {
-            let monitor = Arc::new(TransferMonitor::new());
-            let (root, local) = (root.to_owned(), address.to_owned());
-            let (settings, own) = (settings.clone(), monitor.clone());
-            let thread = thread::spawn(move || serve(&root, &local, &settings, config, &own));
-            while !thread.is_finished() {
-                if !monitor.take_events().is_empty() {
-                    return Server { monitor, address: address.to_owned(), thread: Some(thread) };
-                }
-                thread::sleep(Duration::from_millis(5));
-            }
-            // A previous server has not released the port yet.
-            let ended = thread.join().expect("no panic");
-            let Err(TransferError::Connection(Error::Io(_))) = ended else { panic!("{ended:?}") };
-        }
-    }
-
-    fn of(root: &Path, settings: &Settings) -> Server {
-        Server::start(root, &free_address(), settings, patient())
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        self.monitor.stop();
-        self.thread.take().map(JoinHandle::join);
-    }
-}
-
-/// An address with a free port below Linux's range of ephemeral ports, so that no other socket gets it.
-fn free_address() -> String {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    let base = 10_000 + std::process::id() % 1_000 * 20;
-    loop {
-        let port = base + NEXT.fetch_add(1, Ordering::Relaxed);
-        let address = format!("127.0.0.1:{port}");
-        if UdpSocket::bind(&address).is_ok() {
-            return address;
-        }
-    }
-}
-
-/// Beyond any test's duration: the test runner ends tests that hang.
-const UNLIMITED: Duration = Duration::from_secs(100_000);
-
-fn quick() -> RetryPolicy {
-    RetryPolicy {
-        max_retries: 1000,
-        delay: Duration::from_millis(200),
-        response_timeout: UNLIMITED,
-        ..RetryPolicy::default()
-    }
-}
-
-/// Settings whose timeouts no loaded machine exceeds.
-fn settings() -> Settings {
-    Settings { connect_timeout: UNLIMITED, idle_timeout: UNLIMITED, ..Settings::default() }
-}
-
-fn patient() -> ServerConfig {
-    ServerConfig { request_timeout: UNLIMITED, ..ServerConfig::default() }
-}
-
-fn folder() -> tempfile::TempDir {
-    tempfile::tempdir().expect("there is room")
-}
-
-fn data(length: usize, salt: u32) -> Vec<u8> {
-    (0..length as u32)
-        .map(|i| (i.wrapping_mul(2_654_435_761).wrapping_add(salt) >> 13) as u8)
-        .collect()
-}
-
-fn write(path: &Path, bytes: &[u8]) -> PathBuf {
-    fs::create_dir_all(path.parent().expect("it has one")).expect("it can be made");
-    fs::write(path, bytes).expect("it can be written");
-    path.to_owned()
-}
-
-/// Names in a folder, hidden ones included.
-fn names(folder: &Path) -> Vec<String> {
-    let entries = fs::read_dir(folder).expect("it is there");
-    let name = |entry: std::io::Result<fs::DirEntry>| {
-        entry.expect("it is there").file_name().to_string_lossy().into_owned()
-    };
-    let mut names: Vec<String> = entries.map(name).collect();
-    names.sort();
-    names
-}
 
 #[test]
 fn pushed_and_pulled_folders_are_identical() {
@@ -126,11 +27,11 @@ fn pushed_and_pulled_folders_are_identical() {
         fs::create_dir(root.join("nothing")).expect("it can be made");
         let server = Server::of(there.path(), &settings);
         let monitor = Arc::new(TransferMonitor::new());
-        push(&server.address, std::slice::from_ref(&root), &settings, quick(), &monitor)
+        push(&server.address, std::slice::from_ref(&root), None, &settings, quick(), &monitor)
             .expect("it arrives");
         assert_eq!(monitor.progress().files, (152, 152));
         let paths = ["photos".to_owned()];
-        pull(&server.address, &paths, back.path(), &settings, quick(), &Arc::default())
+        pull(&server.address, &paths, back.path(), ANY, &settings, quick(), &Arc::default())
             .expect("it comes back");
         for at in [there.path(), back.path()] {
             let copy = at.join("photos");
@@ -154,7 +55,7 @@ fn links_in_a_folder_are_skipped_and_logged() {
     }
     let server = Server::of(there.path(), &settings());
     let monitor = Arc::new(TransferMonitor::new());
-    push(&server.address, std::slice::from_ref(&root), &settings(), quick(), &monitor)
+    push(&server.address, std::slice::from_ref(&root), None, &settings(), quick(), &monitor)
         .expect("it arrives");
     let logged = format!("skipped links and special files: {}", root.display());
     assert_eq!(monitor.take_events(), [format!("{logged}/to-nowhere and 1 more")]);
@@ -175,8 +76,8 @@ fn a_transfer_resumes_after_client_or_server_died() {
     let server = Server::start(there.path(), &address, &slow, patient());
     let monitor = Arc::new(TransferMonitor::new());
     thread::scope(|scope| {
-        let sending =
-            scope.spawn(|| push(&address, std::slice::from_ref(&file), &slow, quick(), &monitor));
+        let sending = scope
+            .spawn(|| push(&address, std::slice::from_ref(&file), None, &slow, quick(), &monitor));
         while monitor.progress().bytes < 1_000_000 {
             thread::yield_now();
         }
@@ -188,12 +89,13 @@ fn a_transfer_resumes_after_client_or_server_died() {
     // The server is stopped and restarted.
     let monitor = Arc::new(TransferMonitor::new());
     thread::scope(|scope| {
-        let sending =
-            scope.spawn(|| push(&address, std::slice::from_ref(&file), &slow, quick(), &monitor));
-        while monitor.progress().bytes < 3_000_000 {
+        let sending = scope
+            .spawn(|| push(&address, std::slice::from_ref(&file), None, &slow, quick(), &monitor));
+        // Bytes are counted when they are queued; the part exists once some have arrived.
+        while !part(there.path()) {
             thread::yield_now();
         }
-        assert!(part(there.path()) && !there.path().join("file").exists());
+        assert!(!there.path().join("file").exists());
         drop(server);
         let again = Server::start(there.path(), &address, &settings(), patient());
         sending.join().expect("no panic").expect("it arrives after all");
@@ -211,7 +113,7 @@ fn a_part_of_another_version_of_the_file_is_not_resumed() {
     let file = write(&here.path().join("file"), &data(100_000, 1));
     let server = Server::of(there.path(), &settings());
     let send = |monitor: &Arc<TransferMonitor>| {
-        push(&server.address, std::slice::from_ref(&file), &settings(), quick(), monitor)
+        push(&server.address, std::slice::from_ref(&file), None, &settings(), quick(), monitor)
             .expect("it arrives");
     };
     send(&Arc::default());
@@ -238,17 +140,18 @@ fn a_server_enforces_its_folder_and_its_permissions() {
     for path in ["../secret", "/etc/passwd", "link", "absent"] {
         let paths = [path.to_owned()];
         let refused =
-            pull(&server.address, &paths, here.path(), &settings, quick(), &Arc::default());
+            pull(&server.address, &paths, here.path(), ANY, &settings, quick(), &Arc::default());
         assert!(matches!(refused, Err(TransferError::Refused(_))), "{path}: {refused:?}");
     }
     let closed = ServerConfig { allow_push: false, allow_pull: false, ..patient() };
     let server = Server::start(there.path(), &free_address(), &settings, closed);
-    let refused = push(&server.address, &[file], &settings, quick(), &Arc::default());
+    let refused = push(&server.address, &[file], None, &settings, quick(), &Arc::default());
     assert!(matches!(refused, Err(TransferError::Refused(_))), "{refused:?}");
     let refused = pull(
         &server.address,
         &["own".to_owned()],
         here.path(),
+        ANY,
         &settings,
         quick(),
         &Arc::default(),
@@ -265,7 +168,7 @@ fn paths_that_are_requested_repeatedly_are_sent_once() {
     let ask = |paths: &[&str]| {
         let paths: Vec<String> = paths.iter().map(|&path| path.to_owned()).collect();
         let monitor = Arc::new(TransferMonitor::new());
-        let done = pull(&server.address, &paths, here.path(), &settings(), quick(), &monitor);
+        let done = pull(&server.address, &paths, here.path(), ANY, &settings(), quick(), &monitor);
         (done, monitor.progress().files)
     };
     let (done, files) = ask(&[&["root", "root/", "root.txt"][..]; 1000].concat());
@@ -284,7 +187,7 @@ fn a_sender_gets_the_receivers_reason_and_does_not_retry() {
     write(&there.path().join("root/b/not-empty"), b"x");
     let server = Server::of(there.path(), &settings());
     let monitor = Arc::new(TransferMonitor::new());
-    let refused = push(&server.address, &[root], &settings(), quick(), &monitor);
+    let refused = push(&server.address, &[root], None, &settings(), quick(), &monitor);
     let Err(TransferError::Refused(why)) = &refused else { panic!("{refused:?}") };
     assert!(why.ends_with("root/b: Is a directory (os error 21)"), "{why}");
     assert!(monitor.take_events().is_empty());
@@ -297,7 +200,8 @@ fn a_server_logs_why_a_client_stopped_receiving() {
     write(&here.path().join("root/b/not-empty"), b"x");
     let server = Server::of(there.path(), &settings());
     let paths = ["root".to_owned()];
-    let failed = pull(&server.address, &paths, here.path(), &settings(), quick(), &Arc::default());
+    let failed =
+        pull(&server.address, &paths, here.path(), ANY, &settings(), quick(), &Arc::default());
     assert!(matches!(failed, Err(TransferError::File { .. })), "{failed:?}");
     let event = loop {
         let events = server.monitor.take_events();
@@ -313,7 +217,7 @@ fn a_server_logs_why_a_client_stopped_receiving() {
 fn a_name_with_a_backslash_is_rejected_before_connecting() {
     let here = folder();
     let file = write(&here.path().join("a\\b"), b"x");
-    let refused = push("127.0.0.1:1", &[file], &settings(), quick(), &Arc::default());
+    let refused = push("127.0.0.1:1", &[file], None, &settings(), quick(), &Arc::default());
     assert!(matches!(refused, Err(TransferError::Path { .. })), "{refused:?}");
 }
 
@@ -347,7 +251,8 @@ fn a_silent_client_does_not_block_a_server_for_one_client() {
     let once = ServerConfig { once: true, request_timeout: timeout, ..ServerConfig::default() };
     let mut server = Server::start(there.path(), &free_address(), &settings(), once);
     let _silent = silent(&server);
-    push(&server.address, &[file], &settings(), quick(), &Arc::default()).expect("it arrives");
+    push(&server.address, &[file], None, &settings(), quick(), &Arc::default())
+        .expect("it arrives");
     let ended = server.thread.take().expect("it runs").join().expect("no panic");
     assert!(ended.is_ok(), "{ended:?}");
 }
@@ -359,7 +264,7 @@ fn clients_beyond_the_maximum_wait_until_another_one_ends() {
     let two = ServerConfig { max_clients: 2, ..patient() };
     let server = Server::start(there.path(), &free_address(), &settings(), two);
     let silent = [silent(&server), silent(&server)];
-    let give = |policy| push(&server.address, &file, &settings(), policy, &Arc::default());
+    let give = |policy| push(&server.address, &file, None, &settings(), policy, &Arc::default());
     let response_timeout = Duration::from_millis(500);
     let failed = give(RetryPolicy { max_retries: 0, response_timeout, ..quick() });
     assert!(matches!(failed, Err(TransferError::Connection(Error::TimedOut))), "{failed:?}");
@@ -373,8 +278,170 @@ fn a_server_for_one_client_ends_after_it() {
     let file = write(&here.path().join("file"), &data(10_000, 9));
     let once = ServerConfig { once: true, ..patient() };
     let mut server = Server::start(there.path(), &free_address(), &settings(), once);
-    push(&server.address, &[file], &settings(), quick(), &Arc::default()).expect("it arrives");
+    push(&server.address, &[file], None, &settings(), quick(), &Arc::default())
+        .expect("it arrives");
     let ended = server.thread.take().expect("it runs").join().expect("no panic");
     assert!(ended.is_ok(), "{ended:?}");
     assert!(fs::read(there.path().join("file")).ok() == Some(data(10_000, 9)));
+}
+
+/// Pulls `paths` of a server into a folder.
+fn get(server: &Server, paths: &[&str], into: &Path) -> Result<(), TransferError> {
+    let paths: Vec<String> = paths.iter().map(|&path| path.to_owned()).collect();
+    pull(&server.address, &paths, into, ANY, &settings(), quick(), &Arc::default())
+}
+
+#[test]
+fn a_server_lists_its_folder_and_sends_all_of_it() {
+    let (there, back) = (folder(), folder());
+    write(&there.path().join("a/b"), b"12");
+    write(&there.path().join("c"), b"123");
+    symlink("/etc/passwd", there.path().join("out")).expect("it can be made");
+    let server = Server::of(there.path(), &settings());
+    for whole in [".", "", "/"] {
+        let found = list(&server.address, whole, &settings(), &Arc::default()).expect("it answers");
+        let found: Vec<_> = found.into_iter().map(|file| (file.name, file.size)).collect();
+        assert_eq!(found, [("a".to_owned(), None), ("c".to_owned(), Some(3))]);
+        get(&server, &[whole], back.path()).expect("it comes");
+        assert_eq!(names(back.path()), ["a", "c"]);
+    }
+    let refused = list(&server.address, "..", &settings(), &Arc::default());
+    assert!(matches!(refused, Err(TransferError::Refused(_))), "{refused:?}");
+}
+
+#[test]
+fn two_paths_with_the_same_last_name_are_rejected() {
+    let (here, there) = (folder(), folder());
+    let files = [write(&here.path().join("a/x"), b"1"), write(&here.path().join("b/x"), b"2")];
+    let server = Server::of(there.path(), &settings());
+    let refused = push(&server.address, &files, None, &settings(), quick(), &Arc::default());
+    assert!(matches!(refused, Err(TransferError::Path { .. })), "{refused:?}");
+    let refused = get(&server, &["a/x", "b/x"], here.path());
+    assert!(matches!(refused, Err(TransferError::Path { .. })), "{refused:?}");
+}
+
+#[test]
+fn files_are_pushed_into_a_folder_of_the_server() {
+    let (here, there) = (folder(), folder());
+    let file = [write(&here.path().join("file"), b"x")];
+    let server = Server::of(there.path(), &settings());
+    let give =
+        |into| push(&server.address, &file, Some(into), &settings(), quick(), &Arc::default());
+    give("photos/2026/").expect("it arrives");
+    assert_eq!(names(&there.path().join("photos/2026")), ["file"]);
+    let refused = give("..");
+    assert!(matches!(refused, Err(TransferError::Refused(_))), "{refused:?}");
+}
+
+#[test]
+fn modes_obey_the_umask_and_parts_are_private() {
+    let (here, there) = (folder(), folder());
+    let file = write(&here.path().join("file"), &data(3_000_000, 1));
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o777)).expect("it is ours");
+    let mask = rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
+    rustix::process::umask(mask);
+    let server = Server::of(there.path(), &settings());
+    push(&server.address, &[file], None, &settings(), quick(), &Arc::default())
+        .expect("it arrives");
+    let mode = fs::metadata(there.path().join("file")).expect("it is there").mode();
+    assert_eq!(mode & 0o777, 0o777 & !mask.bits());
+    assert_ne!(mask.bits(), 0, "the test needs a umask");
+}
+
+#[test]
+fn an_unchanged_file_is_neither_read_nor_copied() {
+    let (here, there) = (folder(), folder());
+    let file = [write(&here.path().join("file"), &data(100_000, 1))];
+    let server = Server::of(there.path(), &settings());
+    let send = |monitor: &Arc<TransferMonitor>| {
+        push(&server.address, &file, None, &settings(), quick(), monitor).expect("it arrives");
+        (monitor.progress().resumed, monitor.progress().names)
+    };
+    assert_eq!(send(&Arc::default()), (0, vec![("file".to_owned(), 1)]));
+    let copy = there.path().join("file");
+    let before = fs::metadata(&copy).expect("it is there");
+    // Other content of that size and time stays, so it was not read.
+    let modified = before.modified().expect("it has one");
+    write(&copy, &data(100_000, 2));
+    fs::File::options()
+        .write(true)
+        .open(&copy)
+        .and_then(|file| file.set_modified(modified))
+        .expect("it is ours");
+    assert_eq!(send(&Arc::default()), (100_000, vec![("file".to_owned(), 0)]));
+    let after = fs::metadata(&copy).expect("it is there");
+    assert_eq!((before.ino(), Some(modified)), (after.ino(), after.modified().ok()));
+    assert!(fs::read(&copy).ok() == Some(data(100_000, 2)));
+}
+
+#[test]
+fn a_file_with_another_time_only_gets_the_time() {
+    let (here, there) = (folder(), folder());
+    let file = write(&here.path().join("file"), &data(100_000, 1));
+    let server = Server::of(there.path(), &settings());
+    let files = [file.clone()];
+    let send = |monitor: &Arc<TransferMonitor>| {
+        push(&server.address, &files, None, &settings(), quick(), monitor).expect("it arrives");
+    };
+    send(&Arc::default());
+    let inode = || fs::metadata(there.path().join("file")).expect("it is there").ino();
+    let before = inode();
+    fs::File::options()
+        .write(true)
+        .open(&file)
+        .and_then(|file| file.set_modified(std::time::UNIX_EPOCH + Duration::from_secs(1)))
+        .expect("it is ours");
+    let monitor = Arc::default();
+    send(&monitor);
+    assert_eq!((monitor.progress().resumed, inode()), (100_000, before));
+    let modified = |path: &Path| fs::metadata(path).and_then(|found| found.modified()).ok();
+    assert_eq!(modified(&there.path().join("file")), modified(&file));
+}
+
+#[test]
+fn other_parts_of_a_complete_file_are_removed() {
+    let (here, there) = (folder(), folder());
+    let file = [write(&here.path().join("file"), &data(1000, 1))];
+    let part = |name: &str| write(&there.path().join(name), b"x");
+    part(".file.0123456789abcdef.dumbbell-part");
+    part(".other.0123456789abcdef.dumbbell-part");
+    let old = part(".old.0123456789abcdef.dumbbell-part");
+    fs::File::options()
+        .write(true)
+        .open(&old)
+        .and_then(|file| file.set_modified(std::time::UNIX_EPOCH))
+        .expect("it is ours");
+    let server = Server::of(there.path(), &settings());
+    push(&server.address, &file, None, &settings(), quick(), &Arc::default()).expect("it arrives");
+    assert_eq!(names(there.path()), [".other.0123456789abcdef.dumbbell-part", "file"]);
+}
+
+/// Pushes a file of 1000 bytes to a server with these limits, on which `name` exists.
+fn push_limited(limits: ReceiveLimits, name: &str) -> (Result<(), TransferError>, Vec<String>) {
+    let (here, there) = (folder(), folder());
+    write(&there.path().join(name), b"own");
+    let files = [write(&here.path().join("a"), &data(500, 1)), write(&here.path().join("b"), b"b")];
+    let config = ServerConfig { limits, ..patient() };
+    let server = Server::start(there.path(), &free_address(), &settings(), config);
+    let done = push(&server.address, &files, None, &settings(), quick(), &Arc::default());
+    if name == "a" && !limits.overwrite {
+        assert_eq!(fs::read(there.path().join("a")).ok(), Some(b"own".to_vec()));
+    }
+    (done, names(there.path()))
+}
+
+#[test]
+fn a_server_keeps_to_its_limits() {
+    let (done, found) = push_limited(ReceiveLimits { max_bytes: 501, ..ANY }, "c");
+    assert!(done.is_ok() && found == ["a", "b", "c"], "{done:?} {found:?}");
+    for limits in
+        [ReceiveLimits { max_bytes: 499, ..ANY }, ReceiveLimits { keep_free: u64::MAX / 2, ..ANY }]
+    {
+        let (done, found) = push_limited(limits, "c");
+        assert!(matches!(done, Err(TransferError::Refused(_))), "{done:?}");
+        assert_eq!(found, ["c"]);
+    }
+    let (done, found) = push_limited(ReceiveLimits { overwrite: false, ..ANY }, "a");
+    let Err(TransferError::Exists(kept)) = &done else { panic!("{done:?}") };
+    assert_eq!((&kept[..], &found[..]), (&["a".to_owned()][..], &["a".to_owned(), "b".into()][..]));
 }

@@ -1,0 +1,90 @@
+//! Listings: of a server's folder, and of what would be sent.
+
+use crate::client::{RetryPolicy, connect, disconnect};
+use crate::error::{TransferError, WithPath};
+use crate::frame::{Entry, FrameStream, Operation, SenderMessage};
+use crate::manifest::{self, walk};
+use crate::monitor::TransferMonitor;
+use crate::partial::SUFFIX;
+use crate::text::printable;
+use dumbbell_udt::io::Settings;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A file or folder in a listing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedFile {
+    /// Its name; of a server with control characters escaped.
+    pub name: String,
+    /// Size, bytes; `None` for a folder.
+    pub size: Option<u64>,
+    /// Time of last modification, ns since 1970.
+    pub modified: u64,
+}
+
+impl From<Entry> for ListedFile {
+    fn from(entry: Entry) -> ListedFile {
+        let name = printable(&entry.path);
+        ListedFile { name, size: entry.size, modified: entry.modified }
+    }
+}
+
+/// Lists a folder of a server, by its path relative to the server's folder; `"."` is that itself.
+///
+/// # Errors
+/// If the server refuses, or the connection fails.
+pub fn list(
+    peer: &str,
+    path: &str,
+    settings: &Settings,
+    monitor: &Arc<TransferMonitor>,
+) -> Result<Vec<ListedFile>, TransferError> {
+    let policy = RetryPolicy { max_retries: 0, ..RetryPolicy::default() };
+    let mut stream = connect(peer, Operation::List(path.to_owned()), settings, policy, monitor)?;
+    let mut found = Vec::new();
+    loop {
+        match stream.recv_message()? {
+            SenderMessage::Entry(entry) => found.push(entry.into()),
+            SenderMessage::Over => break,
+            SenderMessage::Refused(why) => return Err(TransferError::Refused(why)),
+            _ => return Err(TransferError::Protocol("expected a listing".to_owned())),
+        }
+    }
+    disconnect(&stream);
+    Ok(found)
+}
+
+/// Lists what [`push`](crate::push) would send.
+///
+/// # Errors
+/// As `push`, before it connects.
+pub fn manifest(
+    paths: &[PathBuf],
+    monitor: &TransferMonitor,
+) -> Result<Vec<ListedFile>, TransferError> {
+    Ok(walk(paths, monitor)?.into_iter().map(|item| item.entry.into()).collect())
+}
+
+/// The server's side of [`list`].
+pub(crate) fn serve_list(stream: &FrameStream, folder: &Path) -> Result<(), TransferError> {
+    for path in children(folder)? {
+        let Ok(found) = fs::symlink_metadata(&path) else { continue };
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        stream.send(&SenderMessage::Entry(manifest::entry(name, &found)))?;
+    }
+    stream.send(&SenderMessage::Over)
+}
+
+/// Files and folders in a folder that can be transferred, in the order of names.
+pub(crate) fn children(folder: &Path) -> Result<Vec<PathBuf>, TransferError> {
+    let is_offered = |path: &PathBuf| {
+        let kind = fs::symlink_metadata(path).map(|found| found.is_file() || found.is_dir());
+        let is_part = path.extension().is_some_and(|extension| extension == SUFFIX);
+        kind.unwrap_or(false) && !is_part
+    };
+    let entries = fs::read_dir(folder).with_path(folder)?.flatten();
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(is_offered).collect();
+    paths.sort();
+    Ok(paths)
+}

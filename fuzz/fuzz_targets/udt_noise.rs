@@ -1,0 +1,11 @@
+//! The target `udt-noise`, with or without cargo-fuzz.
+
+#![cfg_attr(fuzzing, no_main)]
+
+#[cfg(fuzzing)]
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| dumbbell_fuzz::udt_noise::run(bytes));
+
+#[cfg(not(fuzzing))]
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    dumbbell_fuzz::search::main("udt-noise", dumbbell_fuzz::udt_noise::run)
+}
