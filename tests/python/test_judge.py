@@ -10,7 +10,7 @@ import pytest
 
 from dumbbell.metrics import intervals, sequential
 from dumbbell.papers import Runs, Verdict
-from dumbbell.papers.judge import is_near, judge
+from dumbbell.papers.judge import deciding, is_near, judge
 from dumbbell.papers.runs import NotRunError, asked_for
 
 if TYPE_CHECKING:
@@ -80,6 +80,16 @@ def test_censored_runs_are_redrawn_as_beyond_the_limit() -> None:
     found = judge(is_seen, Runs({}, table=times))
     assert found.verdict == "inconclusive"
     assert found.single == (12, 23)
+
+
+def test_only_experiments_that_keep_a_claim_open_get_more_runs() -> None:
+    def order(runs: Runs) -> Verdict:
+        one, other, third = (runs.value(name) for name in ("one", "other", "third"))
+        return Verdict(one > other > third, "")
+
+    runs = table(one=[4.0, 5.0, 9.0], other=[5.0, 4.5, 5.5], third=[1.0, 1.1, 1.2])
+    assert judge(order, runs).verdict == "inconclusive"
+    assert deciding(order, runs, ["one", "other", "third"]) == {"one", "other"}
 
 
 def test_what_was_not_run_is_named() -> None:

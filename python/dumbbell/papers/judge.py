@@ -22,7 +22,7 @@ from dumbbell.papers.outcome import Judgement
 from dumbbell.papers.runs import Runs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from dumbbell.papers.outcome import Verdict, VerdictName
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     Choice = Callable[[str, Sequence[float | None]], float | None]
 
 REDRAWS: Final = 500
+_FEW_REDRAWS: Final = 100
 
 NEAR: Final = 0.2
 """How far from 1 a ratio of measured to published may be to count as near."""
@@ -56,6 +57,19 @@ def judge(check: Check, runs: Runs) -> Judgement:
         f"{fewest} to {most} runs" if fewest < most else f"{most} run{'s' if most != 1 else ''}",
         frozenset(runs.asked),
     )
+
+
+def deciding(check: Check, runs: Runs, experiments: Collection[str]) -> set[str]:
+    """The experiments whose runs keep a claim open: a redraw of one alone changes the check.
+
+    All of them, if none does so alone.
+    """
+    redraw, found = _Redraws(), set()
+    for name in experiments:
+        chosen = (_Chosen.of(runs, redraw.of_one(name, place)) for place in range(_FEW_REDRAWS))
+        outcomes = {check(one).holds for one in chosen}
+        found |= {name} if len(outcomes) > 1 else set()
+    return found or set(experiments)
 
 
 def _verdict(support: float | None, confidence: float) -> VerdictName:
@@ -128,7 +142,21 @@ class _Redraws:
             if key not in self._drawn:
                 stream = crc32(experiment.encode())
                 self._drawn[key] = intervals.redraws(values, REDRAWS, stream)
-            drawn = float(self._drawn[key][place])
-            return drawn if math.isfinite(drawn) else None
+            return _seen(self._drawn[key][place])
 
         return choose
+
+    def of_one(self, name: str, place: int) -> Choice:
+        """The medians of one redraw of an experiment, and the medians of the others' runs."""
+        redrawn = self.at(place)
+
+        def choose(experiment: str, values: Sequence[float | None]) -> float | None:
+            if experiment == name:
+                return redrawn(experiment, values)
+            return _seen(np.median([math.inf if value is None else value for value in values]))
+
+        return choose
+
+
+def _seen(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from dumbbell.errors import DumbbellError
 from dumbbell.experiment.modules import read_module
-from dumbbell.papers.judge import is_near, judge
+from dumbbell.papers.judge import deciding, is_near, judge
 from dumbbell.papers.model import Paper, require, within
 from dumbbell.papers.outcome import PaperFigure
 from dumbbell.papers.runs import METRICS, Metric, Runs, conversion, reduced
@@ -154,7 +154,8 @@ class Study:
                 found |= mine.asked
         for claim in self.paper.claims:
             said = self.judge(claim, runs)
-            found |= said.asked if said.verdict == "inconclusive" else set()
+            if said.verdict == "inconclusive":
+                found |= deciding(self.functions["claim"][claim.id], runs, said.asked)
         return found
 
     def sections(self, runs: Runs | None, measured: Measured | None = None) -> list[Section]:
