@@ -14,7 +14,7 @@ from dumbbell.papers.linux import FILE, Measurements
 if TYPE_CHECKING:
     from pathlib import Path
 
-MEASURED = ("staggered-start", "tein2", "dbac")
+MEASURED = ("staggered-start", "tein2", "f-bbrv2", "dbac")
 
 
 @pytest.fixture(scope="module", params=MEASURED)
