@@ -23,22 +23,22 @@ _BOUNDARIES: Final = (1.96, 2.1783, 2.3118, 2.4085, 2.4842, 2.5463, 2.5987, 2.64
 """The normal deviate that |Z| exceeds at any of 1, 2, ... looks in 5 % of cases."""
 
 
-def looks(maximum: int) -> list[int]:
+def looks(maximum: int, first: int = FIRST) -> list[int]:
     """The numbers of runs at which a question is looked at: 3, 6, 12, ... up to `maximum`.
 
     Raises:
         ValueError: If there would be more looks than `boundary` knows.
     """
-    counts = [min(FIRST, maximum)]
+    counts = [min(first, maximum)]
     while counts[-1] < maximum:
         counts.append(min(2 * counts[-1], maximum))
     if len(counts) > len(_BOUNDARIES):
-        raise ValueError(f"at most {FIRST * 2 ** (len(_BOUNDARIES) - 1)} runs, not {maximum}")
+        raise ValueError(f"at most {first * 2 ** (len(_BOUNDARIES) - 1)} runs, not {maximum}")
     return counts
 
 
-def confidence(maximum: int) -> float:
+def confidence(maximum: int, first: int = FIRST) -> float:
     """The confidence of the interval at each look, so that all looks together have 95 %."""
     from scipy.special import ndtr  # half a second that other commands do not need
 
-    return float(2 * ndtr(_BOUNDARIES[len(looks(maximum)) - 1]) - 1)
+    return float(2 * ndtr(_BOUNDARIES[len(looks(maximum, first)) - 1]) - 1)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from dumbbell.errors import DumbbellError, unknown
+from dumbbell.metrics.sequential import FIRST
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -316,8 +317,9 @@ class Paper(_Model):
     cover: str = ""  # the figure that the report and the index show first, if not the first one
     labels: dict[str, str] = {}  # what the paper calls algorithms and other values of settings
     looks: dict[str, str] = {}  # the algorithm whose colour and marker such a value has in figures
-    # How many runs an experiment may have until it decides, see `dumbbell.metrics.sequential`.
-    max_seeds: int = 24
+    # How many runs an experiment has at first, and at most, see `dumbbell.metrics.sequential`.
+    min_seeds: int = Field(default=FIRST, ge=FIRST)
+    max_seeds: int = Field(default=24, le=FIRST * 128)
     single_numbers: list[PublishedNumber] = Field(validation_alias="number", default=[])
     tables: list[PublishedTable] = Field(validation_alias="table", default=[])
     comparisons: list[Comparison] = Field(validation_alias="comparison", default=[])

@@ -165,7 +165,7 @@ class PaperFolder:
         """Of the intervals of experiments that run until they decide, by their id."""
         if self.options.seeds:
             return {}
-        level = sequential.confidence(self.paper.max_seeds)
+        level = sequential.confidence(self.paper.max_seeds, self.paper.min_seeds)
         planned = self.paper.planned.items()
         return {name: level for name, spec in planned if not spec.template.full}
 
@@ -174,10 +174,10 @@ class PaperFolder:
     ) -> Runs:
         """Runs those of the paper's experiments, and of the templates of its extensions.
 
-        Experiments that run until they decide begin with `sequential.FIRST` seeds, or as many as
+        Experiments that run until they decide begin with `min_seeds`, or as many as
         `counts` says; others have the seeds of their files.
         """
-        counts = dict.fromkeys(self._confidence, sequential.FIRST) | dict(counts)
+        counts = dict.fromkeys(self._confidence, self.paper.min_seeds) | dict(counts)
         planned = [spec for name, spec in self.paper.planned.items() if name in wanted]
         experiments = {spec.id: self._experiment(spec, counts.get(spec.id)) for spec in planned}
         results = self._simulate(experiments, "runs")
@@ -187,7 +187,7 @@ class PaperFolder:
 
     def _add_seeds(self, runs: Runs) -> Runs:
         """Adds seeds to experiments until they decide the paper's numbers and claims."""
-        looks = sequential.looks(self.paper.max_seeds)
+        looks = sequential.looks(self.paper.max_seeds, self.paper.min_seeds)
         counts = dict.fromkeys(self._confidence, looks[0])
         while more := [
             name for name in self.study.undecided(runs) if counts.get(name, looks[-1]) < looks[-1]
