@@ -92,6 +92,15 @@ def test_only_experiments_that_keep_a_claim_open_get_more_runs() -> None:
     assert deciding(order, runs, ["one", "other", "third"]) == {"one", "other"}
 
 
+def test_few_censored_runs_are_inconclusive() -> None:
+    def is_seen(runs: Runs) -> Verdict:
+        return Verdict(runs.median("times", limit=120.0).value is not None, "")
+
+    for count, verdict in ((6, "inconclusive"), (12, "not confirmed")):
+        times = {asked_for("times", "throughput", {}): [None] * count}
+        assert judge(is_seen, Runs({}, table=times)).verdict == verdict
+
+
 def test_what_was_not_run_is_named() -> None:
     with pytest.raises(NotRunError, match='"other"'):
         judge(first_is_faster, table(one=[1.0, 2.0, 3.0]))

@@ -47,7 +47,7 @@ def judge(check: Check, runs: Runs) -> Judgement:
     if fewest >= sequential.FIRST:
         redraw = _Redraws()
         redrawn = [check(_Chosen.of(runs, redraw.at(place))).holds for place in range(REDRAWS)]
-        support = float(np.mean(redrawn))
+        support = None if redraw.is_too_few else float(np.mean(redrawn))
     confidence = max((runs.confidence.get(name, 0.95) for name in runs.asked), default=0.95)
     return Judgement(
         _verdict(support, confidence),
@@ -133,6 +133,8 @@ class _Redraws:
 
     def __init__(self) -> None:
         self._drawn: dict[tuple[str, tuple[float | None, ...]], intervals.Numbers] = {}
+        self.is_too_few = False
+        """Whether there are censored runs, too few for a bootstrap."""
 
     def at(self, place: int) -> Choice:
         """The medians of one redraw."""
@@ -140,6 +142,7 @@ class _Redraws:
         def choose(experiment: str, values: Sequence[float | None]) -> float | None:
             key = (experiment, tuple(values))
             if key not in self._drawn:
+                self.is_too_few |= None in values and len(values) < intervals.BOOTSTRAP_FROM
                 stream = crc32(experiment.encode())
                 self._drawn[key] = intervals.redraws(values, REDRAWS, stream)
             return _seen(self._drawn[key][place])
