@@ -11,7 +11,7 @@ import pytest
 from dumbbell.metrics import intervals, sequential
 from dumbbell.papers import Runs, Verdict
 from dumbbell.papers.judge import deciding, is_near, judge
-from dumbbell.papers.runs import NotRunError, asked_for
+from dumbbell.papers.runs import Asked, NotRunError, asked_for
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -97,7 +97,9 @@ def test_few_censored_runs_are_inconclusive() -> None:
         return Verdict(runs.median("times", limit=120.0).value is not None, "")
 
     for count, verdict in ((6, "inconclusive"), (12, "not confirmed")):
-        times = {asked_for("times", "throughput", {}): [None] * count}
+        times: dict[Asked, list[float | None]] = {
+            asked_for("times", "throughput", {}): [None] * count
+        }
         assert judge(is_seen, Runs({}, table=times)).verdict == verdict
 
 

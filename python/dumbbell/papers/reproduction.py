@@ -8,7 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
@@ -41,6 +41,10 @@ if TYPE_CHECKING:
     from dumbbell.papers.outcome import PaperFigure
     from dumbbell.papers.runs import Runs
     from dumbbell.report.result import ResultPage
+
+
+_FULL_SEEDS: Final = 24
+"""The least maximum of runs of a full reproduction."""
 
 
 @dataclass(frozen=True)
@@ -160,12 +164,17 @@ class PaperFolder:
             return {*self.paper.planned, *(one.id for one in self.paper.extensions)}
         return {name for name, spec in planned if not spec.template.full}
 
+    @property
+    def _max_seeds(self) -> int:
+        """How many runs an experiment may have until it decides."""
+        return max(self.paper.max_seeds, _FULL_SEEDS if self.options.full else 0)
+
     @cached_property
     def _confidence(self) -> dict[str, float]:
         """Of the intervals of experiments that run until they decide, by their id."""
         if self.options.seeds:
             return {}
-        level = sequential.confidence(self.paper.max_seeds, self.paper.min_seeds)
+        level = sequential.confidence(self._max_seeds, self.paper.min_seeds)
         planned = self.paper.planned.items()
         return {name: level for name, spec in planned if not spec.template.full}
 
@@ -187,7 +196,7 @@ class PaperFolder:
 
     def _add_seeds(self, runs: Runs) -> Runs:
         """Adds seeds to experiments until they decide the paper's numbers and claims."""
-        looks = sequential.looks(self.paper.max_seeds, self.paper.min_seeds)
+        looks = sequential.looks(self._max_seeds, self.paper.min_seeds)
         counts = dict.fromkeys(self._confidence, looks[0])
         while more := [
             name for name in self.study.undecided(runs) if counts.get(name, looks[-1]) < looks[-1]
