@@ -250,7 +250,7 @@ def test_a_figure_of_an_extension_is_drawn_again_from_the_folder(tmp_path: Path)
 @pytest.mark.parametrize(
     ("file", "old", "new", "problem"),
     [
-        ("paper.toml", "published = 8.0", 'published = "8"', "number[0].published: input should"),
+        ("paper.toml", "published = 20.0", 'published = "20"', "number[0].published: input should"),
         (
             "paper.toml",
             "quantity",
@@ -335,7 +335,7 @@ def test_a_comparison_has_published_numbers_beside_measured_ones(tmp_path: Path)
     [section] = study.sections(runs)
     [table] = section.tables
     assert list(table.rows) == [
-        ["CUBIC", f"{found:.0f} / 8 ({found / 8:.2f})", f"{found:.0f}"],
+        ["CUBIC", f"{found:.0f} / 20 ({found / 20:.2f})", f"{found:.0f}"],
         ["Reno", "3", "3"],
     ]
 
