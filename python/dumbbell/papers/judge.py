@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 from zlib import crc32
 
@@ -154,11 +155,14 @@ class _Redraws:
         redrawn = self.at(place)
 
         def choose(experiment: str, values: Sequence[float | None]) -> float | None:
-            if experiment == name:
-                return redrawn(experiment, values)
-            return _seen(np.median([math.inf if value is None else value for value in values]))
+            return redrawn(experiment, values) if experiment == name else _median(tuple(values))
 
         return choose
+
+
+@cache
+def _median(values: tuple[float | None, ...]) -> float | None:
+    return _seen(np.median([math.inf if value is None else value for value in values]))
 
 
 def _seen(value: float) -> float | None:

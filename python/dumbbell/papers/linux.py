@@ -144,7 +144,9 @@ class _Recorder(Runs):
 
     recorded: dict[Asked, list[float | None]] = field(default_factory=dict)
 
-    def values(self, experiment: str, metric: str = "throughput", **options: Any) -> list[Any]:
+    def values(
+        self, experiment: str, metric: str = "throughput", **options: Any
+    ) -> tuple[Any, ...]:
         found = super().values(experiment, metric, **options)
-        self.recorded[asked_for(experiment, metric, options)] = found
+        self.recorded[asked_for(experiment, metric, options)] = list(found)
         return found

@@ -220,19 +220,27 @@ class Runs:
             self._kept[key] = function(self[experiment], **options)
         return self._kept[key]  # type: ignore[no-any-return]
 
-    def values(self, experiment: str, metric: str = "throughput", **options: Any) -> list[Any]:
-        """A metric of every run of an experiment, a value a seed."""
+    def values(
+        self, experiment: str, metric: str = "throughput", **options: Any
+    ) -> tuple[Any, ...]:
+        """A metric of every run of an experiment, a value a seed; it is computed once."""
+        key = (experiment, metric, repr(sorted(options.items())))
         self.asked.add(experiment)
+        if key not in self._kept:
+            self._kept[key] = tuple(self._measured(experiment, metric, options))
+        return self._kept[key]  # type: ignore[no-any-return]
+
+    def _measured(self, experiment: str, metric: str, options: Mapping[str, Any]) -> Any:
         if self.table is not None:
-            key = asked_for(experiment, metric, options)
-            if key not in self.table:
+            asked = asked_for(experiment, metric, options)
+            if asked not in self.table:
                 raise NotRunError(f'{metric} was not measured in the experiment "{experiment}"')
-            return list(self.table[key])
+            return self.table[asked]
         found = self.metrics[metric]
         if found.of_rates:
-            return list(found.function(self.kept(experiment, rates), **options))
+            return found.function(self.kept(experiment, rates), **options)
         values = self.kept(experiment, found.function, **options)
-        return list(values[metric] if isinstance(values, pl.DataFrame) else values)
+        return values[metric] if isinstance(values, pl.DataFrame) else values
 
     def median(
         self,
