@@ -47,7 +47,7 @@ test-rust: setup ## Runs the engine's tests
 
 PYTEST = PYTHONHASHSEED=0 .venv/bin/pytest
 # A file's tests stay together: they share what was run once for all of them.
-PARALLEL = --numprocesses auto --dist loadscope
+PARALLEL = --numprocesses auto --dist loadscope --no-loadscope-reorder
 
 test-python: setup ## Runs the Python tests, one a core; then those that need the machine alone
 	$(PYTEST) -m 'not alone' $(PARALLEL)

@@ -28,6 +28,11 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.continue_on_collection_errors = True  # to see all reasons
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What is slow begins first, so that no core waits for another at the end."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
 def _refuse_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
     if _NO_SKIPS and report.skipped and isinstance(report.longrepr, tuple):
         report.outcome, report.longrepr = "failed", report.longrepr[2]
