@@ -97,6 +97,7 @@ def _curves(axes: Axes, panel: Panel, specs: list[ExperimentSpec], runs: Runs) -
     ]
     order = list(dict.fromkeys(row["cc"] for row in rows))
     rows.sort(key=lambda row: (order.index(row["cc"]), row["x"]))
+    axes.set_yscale(panel.y_scale)  # first, so that an interval may end at 0
     figures.curves(axes, rows)
     _scale(axes, panel, panel.x_ticks or sorted({round(row["x"], 1) for row in rows}))
     if not panel.y_range and panel.y_scale == "linear":
@@ -119,7 +120,6 @@ def _scale(axes: Axes, panel: Panel, ticks: list[float]) -> None:
             axes.set_xlim(low - margin, high + margin)
         axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     if panel.y_scale == "log":
-        axes.set_yscale("log")
         axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         axes.yaxis.set_major_formatter("{x:g}")
         axes.yaxis.set_minor_formatter("")
