@@ -139,3 +139,25 @@ def test_a_flow_looks_the_same_at_every_link() -> None:
     }
     assert len(looks) == len(set(looks.values())) == 4
     assert panels[-1].get_xlabel() == "time (s), seed 1 of 2"
+
+
+def test_a_result_is_drawn_over_another_of_the_same_flows(result: Path, tmp_path: Path) -> None:
+    slower = tmp_path / "slower"
+    pair = dumbbell.Experiment.parse(PAIR)
+    dumbbell.run(pair.override("link.bottleneck.rate=5 Mbit/s"), out=slower)
+    plot_folder(result, "windows", beside=slower, out=tmp_path / "over.svg")
+    drawn = (tmp_path / "over.svg").read_text()
+    assert "slower" in drawn
+    plot_folder(result, "windows", out=tmp_path / "alone.svg")
+    assert drawn.count("stroke-opacity: 0.3") > (tmp_path / "alone.svg").read_text().count(
+        "stroke-opacity: 0.3"
+    )
+
+
+def test_results_of_other_flows_are_not_drawn_over_each_other(result: Path, tmp_path: Path) -> None:
+    one = tmp_path / "one"
+    dumbbell.run(dumbbell.Experiment.parse(PAIR.rpartition("[[flow]]")[0]), out=one)
+    with pytest.raises(DumbbellError, match="beside: has the flows flow-1, and the other result"):
+        plot_folder(result, "windows", beside=one)
+    with pytest.raises(DumbbellError, match="--beside: is for figures of a result"):
+        plot_folder(tmp_path / "tein2", "7", beside=one)

@@ -206,7 +206,29 @@ def test_the_command_line_says_what_ran(tmp_path: Path) -> None:
         [*command, "--backend", "ns-3"], capture_output=True, text=True, check=False
     )
     assert wrong.returncode == 2
-    assert re.fullmatch(r"dumbbell: .*'ns-3' is not one of 'simulator', 'linux'.*\n", wrong.stderr)
+    assert re.fullmatch(
+        r"dumbbell: .*'ns-3' is not one of 'simulator', 'linux', 'both'.*\n", wrong.stderr
+    )
+
+
+def test_both_backends_are_run_and_drawn_over_each_other(tmp_path: Path) -> None:
+    file = tmp_path / "one.toml"
+    file.write_text(experiment(duration="300 ms").to_toml())
+    command = [str(Path(sys.executable).with_name("dumbbell")), "run", str(file)]
+    options = ["--backend", "both", "--out", str(tmp_path / "out")]
+    done = subprocess.run([*command, *options], capture_output=True, text=True, check=True)
+    assert len(re.findall(r"^one +\S+ +(?:simulated|Linux [\d.]+) ", done.stdout, re.M)) == 2
+    assert (tmp_path / "out" / "both.svg").is_file()
+    backends = [
+        json.loads((tmp_path / name / "meta.json").read_text())["backend"]
+        for name in ("out", "out-linux")
+    ]
+    assert backends == ["simulator", "linux"]
+    refused = subprocess.run(
+        [*command, *options, "--until-ci", "5%"], capture_output=True, text=True, check=False
+    )
+    assert refused.returncode == 2
+    assert "goes with --backend simulator" in refused.stderr
 
 
 def test_runs_and_kills_leave_nothing_behind() -> None:

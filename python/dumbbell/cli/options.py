@@ -75,6 +75,10 @@ Seeds = Annotated[int | None, Option(min=1, metavar="N", help="Number of seeds."
 Json = Annotated[bool, Option("--json", help="Print one JSON object and nothing else.")]
 Overwrite = Annotated[bool, Option("--overwrite", help="Replace another result or file at --out.")]
 OnBackend = Annotated[Backend, Option(help="linux runs real packets in real time, as root.")]
+OnBackends = Annotated[
+    Literal["simulator", "linux", "both"],
+    Option(help="linux runs real packets in real time, as root; both compares the two."),
+]
 Assignments = Annotated[
     list[str] | None,
     Option(

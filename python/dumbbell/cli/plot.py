@@ -54,6 +54,9 @@ def plot_folder(
         Argument(metavar="FIGURE", help="Its name, one of --list.", autocompletion=_names),
     ] = None,
     seed: Annotated[int | None, Option(help="Seed of a result; default: the first.")] = None,
+    beside: Annotated[
+        Path | None, Option(metavar="FOLDER", help="Another result of the same flows, below it.")
+    ] = None,
     x: Annotated[str | None, Option(help="Axis of a sweep from left to right.")] = None,
     y: Annotated[str | None, Option(help="Axis from bottom to top.")] = None,
     by: Annotated[str | None, Option(help="Axis with a line for each value, such as cc.")] = None,
@@ -89,14 +92,17 @@ def plot_folder(
     if seed is not None and is_sweep:
         problem = "is for figures of a result; choose runs with --where 'seed = 1'"
         raise DumbbellError(f"--seed: {problem}")
+    is_result = (folder / "experiment.toml").exists()
+    if beside is not None and not is_result:
+        raise DumbbellError(f"--beside: is for figures of a result, which {folder} is not")
     kinds = [kind] if kind else ["svg", "png"]
     for file in [_file(out, one) for one in kinds] if out else []:
         options.refuse_existing(file, overwrite)
     with figures.styled():
         if is_sweep:
             figure, stem = _of_sweep(folder, name, **choices)
-        elif (folder / "experiment.toml").exists() or not _is_paper(folder):
-            figure, stem = _of_result(folder, name or "overview", inches, seed)
+        elif is_result or not _is_paper(folder):
+            figure, stem = _of_result(folder, name or "overview", inches, seed, beside)
         else:
             figure, stem = _of_paper(folder, name)
     stem = out or stem
@@ -149,7 +155,7 @@ def _slug(metric: str) -> str:
 
 
 def _of_result(
-    folder: Path, name: str, width: float | None, seed: int | None
+    folder: Path, name: str, width: float | None, seed: int | None, beside: Path | None
 ) -> tuple[Figure, Path]:
     from dumbbell import figures
     from dumbbell.figures.result import MOST_FLOWS, draw
@@ -163,7 +169,11 @@ def _of_result(
     count = len(result.flow_names)
     if count > MOST_FLOWS:
         print_warnings([f"{folder}: the first {MOST_FLOWS} of {count} flows are drawn"])
-    figure = draw(result, name, width=width or figures.PAGE, seed=seed)
+    other = None
+    if beside is not None:
+        found = Result.load(beside)
+        other = (found.source if "kernel" in found.meta else beside.name, found)
+    figure = draw(result, name, width=width or figures.PAGE, seed=seed, beside=other)
     return figure, folder / ("figure" if name == "overview" else name)
 
 

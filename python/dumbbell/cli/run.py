@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from typer import Argument, Context, Option
 
@@ -18,6 +18,7 @@ from dumbbell.cli.output import (
     print_warnings,
     progress_bar,
     too_wide,
+    writing,
 )
 from dumbbell.errors import ResultError, in_file
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     import polars as pl
 
     from dumbbell.experiment.model import Experiment
+    from dumbbell.metrics.intervals import Until
+    from dumbbell.results.result import Result
 
 _PACKET: Final = 1500
 """Of how many bytes the packets are in which a BDP is shown."""
@@ -41,46 +44,78 @@ def run_file(
     until_ci: options.UntilCi = None,
     metric: options.Metric = "throughput",
     max_seeds: options.MaxSeeds = 100,
-    backend: options.OnBackend = "simulator",
+    backend: options.OnBackends = "simulator",
     retry_invalid: Annotated[int, Option(help="Attempts to repeat an invalid run.")] = 0,
     json: options.Json = False,
 ) -> None:
     """Run an experiment and write its result folder."""
-    from dumbbell import metrics
-    from dumbbell.engine.runner import run, values_of
+    from dumbbell.engine.runner import run
     from dumbbell.experiment.model import Experiment
-    from dumbbell.results.summary import Summary, summary_tables
     from dumbbell.sweeps.plan import RUN_METRICS
 
     until = options.parse_until(context, until_ci, metric, max_seeds, RUN_METRICS)
-    is_real = backend == "linux"
-    if not is_real:
+    if backend == "simulator":
         options.refuse_given(context, ("retry_invalid",), "goes with --backend linux")
-    folder = out or Path("results") / f"{file.stem}{'-linux' if is_real else ''}"
-    if os.path.realpath(folder) == os.path.realpath(file.parent):
-        raise ResultError(f"{folder}: is where {file} lies; name another folder with --out")
+    elif backend == "both":
+        options.refuse_given(context, ("until_ci",), "goes with --backend simulator")
+    kinds: list[options.Backend] = ["linux", "simulator"] if backend == "both" else [backend]
+    folders = [_folder(file, out, kind, alone=len(kinds) == 1) for kind in kinds]
+    results = []
     with in_file(file), progress_bar(file.name) as progress:
         written = Experiment.load(file, overrides=assignments or [])
-        result = run(
-            written,
-            seeds=seeds,
-            jobs=jobs,
-            out=folder,
-            overwrite=overwrite,
-            backend=backend,
-            retry_invalid=retry_invalid,
-            until=until,
-            progress=progress,
-        )
-    print_warnings(result.warnings)
+        for kind, folder in zip(kinds, folders, strict=True):
+            result = run(
+                written,
+                seeds=seeds,
+                jobs=jobs,
+                out=folder,
+                overwrite=overwrite,
+                backend=kind,
+                retry_invalid=retry_invalid,
+                until=until,
+                progress=progress,
+            )
+            results.append(result)
+    for result in results:
+        print_warnings(result.warnings)
+    if json:
+        said = [_as_json(*one, until) for one in zip(results, folders, strict=True)]
+        print_json(dict(zip(kinds, said, strict=True)) if len(said) > 1 else said[0])
+    elif backend == "both":
+        _show_both(results[1], results[0], folders[1], folders[0])
+    else:
+        _show(results[0], written, until)
+        print_line(f"\nThe result is in {folders[0]}")
+
+
+def _folder(file: Path, out: Path | None, kind: options.Backend, *, alone: bool) -> Path:
+    """Where a result is written: that of real packets beside the simulated one."""
+    is_beside = kind == "linux" and not (alone and out)
+    there = out or Path("results") / file.stem
+    folder = there.with_name(f"{there.name}-linux") if is_beside else there
+    if os.path.realpath(folder) == os.path.realpath(file.parent):
+        raise ResultError(f"{folder}: is where {file} lies; name another folder with --out")
+    return folder
+
+
+def _as_json(result: Result, folder: Path, until: Until | None) -> dict[str, Any]:
+    from dumbbell import metrics
+
+    flows, links = metrics.summary(result), metrics.link_summary(result)
+    tables = {"runs": metrics.run_summary(result, flows, links), "flows": flows, "links": links}
+    meta = {"seed": result.seeds[0], "out": str(folder), "warnings": result.warnings}
+    meta = result.meta | meta | ({"until": vars(until)} if until else {})
+    return {name: table.to_dicts() for name, table in tables.items()} | {"meta": meta}
+
+
+def _show(result: Result, written: Experiment, until: Until | None) -> None:
+    """Prints what flows and links achieved."""
+    from dumbbell import metrics
+    from dumbbell.engine.runner import values_of
+    from dumbbell.results.summary import Summary, summary_tables
+
     flows, links = metrics.summary(result), metrics.link_summary(result)
     runs = metrics.run_summary(result, flows, links)
-    if json:
-        meta = {"seed": result.seeds[0], "out": str(folder), "warnings": result.warnings}
-        meta = result.meta | meta | ({"until": vars(until)} if until else {})
-        tables = {"runs": runs, "flows": flows, "links": links}
-        print_json({name: table.to_dicts() for name, table in tables.items()} | {"meta": meta})
-        return
     of_flows, of_links = summary_tables(result, Summary(flows, links, jain=runs), label=str)
     print_table(f"{result.experiment.title or 'Flows'}{mean_of([len(result.seeds)])}", of_flows)
     print_line()
@@ -89,11 +124,29 @@ def run_file(
     notes += _bdp(written, result.experiment)
     if notes:
         print_text("\n".join(["", *notes]))
-    for reason in result.invalid_reasons:
-        print_line(f"\nInvalid, {reason}")
+    _tell_invalid(result)
     if until and not all(map(until.is_satisfied_by, values_of(until.metric, result))):
         print_line(f"\n{too_wide(until)}")
-    print_line(f"\nThe result is in {folder}")
+
+
+def _show_both(simulated: Result, real: Result, folder: Path, beside: Path) -> None:
+    """Prints what flows achieved in the simulator and in Linux, and draws one over the other."""
+    from dumbbell import figures
+    from dumbbell.figures.result import draw
+    from dumbbell.results.summary import side_by_side
+
+    title = simulated.experiment.title or "Simulated and with real packets"
+    print_table(f"{title}{mean_of([len(real.seeds)])}", side_by_side([simulated, real]))
+    _tell_invalid(real)
+    with figures.styled(), writing(folder / "both.svg"):
+        figure = draw(simulated, beside=(real.source, real))
+        written = figures.save(figure, folder / "both", ["svg", "png"])
+    print_line(f"\nThe results are in {folder} and {beside}; the figure is {written[0]}")
+
+
+def _tell_invalid(result: Result) -> None:
+    for reason in result.invalid_reasons:
+        print_line(f"\nInvalid, {reason}")
 
 
 def _together(runs: pl.DataFrame) -> str:

@@ -45,23 +45,27 @@ def draw(
     *,
     width: float = figures.PAGE,
     seed: int | None = None,
+    beside: tuple[str, SampledRuns] | None = None,
     make: Callable[..., Figure] = Figure,
 ) -> Figure:
     """Draws a figure of one seed of a result; panels share their time axis.
 
     If all seeds are invalid, the figure says so; if there are several, it says which it shows.
+    Another result of the same flows may lie `beside` it: wide and pale, below its lines.
 
     Args:
         result: The runs.
         name: One of `FIGURES`.
         width: Of the figure, inches.
         seed: Which seed; the first that is not invalid if not given.
+        beside: What the legend calls it, and a result, such as of the same with real packets.
         make: What makes an empty figure.
 
     Raises:
         DumbbellError: If there is no such figure or seed, or the result has nothing to show in it.
     """
     run, rows = _choose(result, name, seed)
+    other = None if beside is None else (beside[0], _choose_beside(run, beside[1]))
     heights = [_height(run, part, width, alone=len(rows) == 1) for part, _ in rows]
     figure, grid = figures.panels(
         len(rows),
@@ -71,7 +75,7 @@ def draw(
         row_heights=heights,
         make=make,
     )
-    _draw_panels([axes for [axes] in grid], rows, result, run)
+    _draw_panels([axes for [axes] in grid], rows, result, run, other)
     return figure
 
 
@@ -120,6 +124,15 @@ def _choose(
     return run, rows
 
 
+def _choose_beside(run: SampledRuns, beside: SampledRuns) -> SampledRuns:
+    """The run of another result that is drawn below a run."""
+    if beside.flow_names != run.flow_names:
+        theirs, ours = (", ".join(one.flow_names[:MOST_FLOWS]) for one in (beside, run))
+        problem = f"has the flows {theirs}, and the other result has {ours}"
+        raise DumbbellError(f"beside: {problem}; draw results of the same flows")
+    return beside.of_seed(beside.valid().seeds[0])
+
+
 _OF_LINK: Final = ("capacity", "delay")
 """The panels of each link in the figure of links."""
 
@@ -135,11 +148,19 @@ def _height(run: SampledRuns, part: str, width: float, *, alone: bool) -> float:
 
 
 def _draw_panels(
-    panels: Sequence[Axes], rows: Sequence[Panel], result: SampledRuns, run: SampledRuns
+    panels: Sequence[Axes],
+    rows: Sequence[Panel],
+    result: SampledRuns,
+    run: SampledRuns,
+    beside: tuple[str, SampledRuns] | None = None,
 ) -> None:
     """Draws each panel, the legend above the first, the seed below the last."""
     several_links = run.links["link"].n_unique() > 1
     for axes, (part, link) in zip(panels, rows, strict=True):
+        if beside is not None and part != "states":
+            label, other = beside
+            _draw_panel(axes, other, part, link)
+            _pale(axes, label)
         _draw_panel(axes, run, part, link)
         axes.set_xlabel("")
         if link is not None and several_links:
@@ -163,6 +184,13 @@ def _draw_panels(
             color="#d55e00",
             fontweight="bold",
         )
+
+
+def _pale(axes: Axes, label: str) -> None:
+    """Makes lines wide and pale, with one entry in the legend for all of them."""
+    for line in axes.lines:
+        line.set(alpha=0.3, linewidth=3.0, linestyle="-", marker="", label="_nolegend_")
+    axes.plot([], [], color=INK, alpha=0.3, linewidth=3.0, label=label)
 
 
 def _draw_panel(axes: Axes, run: SampledRuns, part: str, link: str | None) -> None:

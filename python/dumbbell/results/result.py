@@ -157,6 +157,12 @@ class Result:
         return plot(self, kind, axes=ax, seed=seed)
 
     @property
+    def source(self) -> str:
+        """What made the runs: ``"simulated"``, or ``"Linux 6.18"`` of real packets."""
+        kernel = self.meta.get("kernel")
+        return f"Linux {'.'.join(kernel.split('.')[:2])}" if kernel else "simulated"
+
+    @property
     def seeds(self) -> list[int]:
         """The seeds of these runs."""
         return self.flows["seed"].unique(maintain_order=True).to_list()

@@ -93,6 +93,17 @@ def _flows(result: Result, summary: Summary, label: Callable[[str], str]) -> Tab
     )
 
 
+def side_by_side(results: Sequence[Result]) -> Table:
+    """What each flow achieved in several results of one experiment: a row a result."""
+    columns = ["throughput", "queue_delay_mean", "rtt_mean", "retransmission_share"]
+    rows: list[list[Cell]] = []
+    found = [means(metrics.summary(one), ["flow", "cc"], columns) for one in results]
+    for flow in zip(*found, strict=True):
+        rows += [[*one[:2], of.source, *one[2:]] for of, one in zip(results, flow, strict=True)]
+    titles = [Column("Flow"), Column("Algorithm"), Column("Runs")]
+    return Table([*titles, *map(Column.of, columns)], rows)
+
+
 def means(table: pl.DataFrame, by: Sequence[str], columns: Sequence[str]) -> list[list[Cell]]:
     """A row for each group: what it is called, and the mean of each column with its interval.
 
