@@ -250,11 +250,19 @@ def test_a_figure_of_an_extension_is_drawn_again_from_the_folder(tmp_path: Path)
 def test_an_interval_may_end_at_zero_on_a_logarithmic_axis(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    logarithmic = EXTENSION.replace('kind = "curves"', 'kind = "curves"\ny_scale = "log"')
+    scales = 'kind = "curves"\nx_scale = "log"\ny_scale = "log"'
+    logarithmic = EXTENSION.replace('kind = "curves"', scales)
     study = Study.load(changed(tmp_path, "paper.toml", "[[experiment]]\n", logarithmic.lstrip()))
     monkeypatch.setattr(Runs, "estimate", lambda *_: intervals.Estimate(5.0, 0.0, 60.0, (1.0, 9.0)))
     with styled():
-        [_] = save(study.figures[1].draw(study.runs({})), tmp_path / "figure", ["svg"])
+        figure = study.figures[1].draw(study.runs({}))
+        [_] = save(figure, tmp_path / "figure", ["svg"])
+    [axes] = figure.axes
+    (left, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()
+    assert left < 20
+    assert right > 160
+    assert 0 < bottom < 5
+    assert top > 60
 
 
 @pytest.mark.parametrize(

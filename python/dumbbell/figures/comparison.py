@@ -41,7 +41,7 @@ def curves(axes: Axes, rows: Iterable[dict[str, Any]]) -> None:
         style = style_of(str(cc))
         look: dict[str, Any] = {"color": style.colour, "marker": style.marker}
         x, value, low, high = line.select("x", "value", "low", "high").to_numpy().T
-        axes.errorbar(
+        bars = axes.errorbar(
             x,
             value,
             (value - low, high - value),
@@ -49,17 +49,17 @@ def curves(axes: Axes, rows: Iterable[dict[str, Any]]) -> None:
             capsize=1.5,
             elinewidth=0.8,
             label=style.label,
-            transform=axes.transData + shift,
         )
-        axes.plot(
+        said = axes.plot(
             x,
             line["published"].cast(pl.Float64).to_numpy(),
             **look,
             markerfacecolor="none",
             linewidth=0.7,
             linestyle=":",
-            transform=axes.transData + shift,
         )
+        for artist in (*bars.get_children(), *said):  # now that the axes know where the data are
+            artist.set_transform(axes.transData + shift)
 
 
 def grouped_bars(

@@ -112,6 +112,7 @@ def _scale(axes: Axes, panel: Panel, ticks: list[float]) -> None:
     low, high = min(ticks), max(ticks)
     if panel.x_scale == "log":
         axes.set_xscale("log")
+        axes.margins(x=0.03)
     else:
         if panel.x_scale == "log2":
             axes.set_xscale("log", base=2)
