@@ -71,13 +71,13 @@ def virtual(runs: Runs) -> Verdict:
 
 @claim("fair-cubic")
 def fair_cubic(runs: Runs) -> Verdict:
-    left = {cc: runs.value(f"rival-{cc}", flow="rival") for cc in ("cubic", "dbac", "lia")}
+    left = {cc: runs.value(f"rival-{cc}", flow="rival") for cc in ("cubic", "dbac")}
     taken = {cc: path(runs, f"rival-{cc}", 1) for cc in left}
     return Verdict(
         left["dbac"] >= 0.9 * left["cubic"],
         f"Beside DBAC ({taken['dbac']:.0f} Mbit/s on path 1) the CUBIC flow has "
         f"{left['dbac']:.0f} Mbit/s, beside plain CUBIC ({taken['cubic']:.0f}) "
-        f"{left['cubic']:.0f}, beside LIA ({taken['lia']:.0f}) {left['lia']:.0f}.",
+        f"{left['cubic']:.0f}.",
     )
 
 
