@@ -196,7 +196,7 @@ class Runs:
     def count(self, experiment: str) -> int:
         """How many runs an experiment has."""
         if self.table is None:
-            return len(self[experiment].seeds)
+            return self.kept(experiment, _count)
         return next(len(values) for asked, values in self.table.items() if asked[0] == experiment)
 
     def level(self, experiment: str) -> float:
@@ -276,6 +276,10 @@ class Runs:
         values = rows[measure.metric] if is_kept else metric.function(wide(rows), **measure.others)
         found = intervals.median(values, measure.limit)
         return found.within(metric.lowest, metric.highest)
+
+
+def _count(result: Result) -> int:
+    return len(result.seeds)
 
 
 def rates(result: Result) -> pl.DataFrame:

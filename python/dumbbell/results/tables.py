@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import polars as pl
+import polars.selectors as cs
 
 from dumbbell.errors import ResultError
 
@@ -196,31 +197,29 @@ class _Names:
 
 
 def _named(runs: Sequence[FinishedRun], table: str, names: _Names) -> pl.DataFrame:
-    """A table with seeds, and with names in the place of numbers.
+    """A table with seeds, names in the place of numbers, and null where the engine has NaN.
 
-    A flow ends when it has sent all, or is stopped, or the experiment is over.
+    NaN is a sample that does not exist, as before the first round-trip sample. A flow ends when
+    it has sent all, or is stopped, or the experiment is over.
     """
-    frames = []
-    for run in runs:
-        index, *rest = map(_without_nan, pl.DataFrame(getattr(run.output, table)).get_columns())
-        offset = names.offsets[id(run.participants)]
-        index = index + offset if offset else index
-        seed = pl.Series("seed", np.full(len(index), run.seed, dtype=np.uint64))
-        name = names.names.gather(index)
-        if table == "links":
-            frames.append(pl.DataFrame([seed, name.alias("link"), *rest]))
-            continue
-        cc = names.used.gather(index).alias("cc")
-        frame = pl.DataFrame([seed, name.alias("flow"), cc, *rest])
-        if table in ("flows", "subflows"):
-            stop, over = names.stops.gather(index), pl.lit(run.participants.duration)
-            first = ["seed", "flow", "cc", "start", "end"]
-            frame = frame.with_columns(end=pl.min_horizontal("completed", stop, over))
-            frame = frame.select(*first, pl.all().exclude(first))
-        frames.append(frame)
-    return pl.concat(frames, rechunk=False)
+    parts = [pl.DataFrame(getattr(run.output, table)) for run in runs]
+    frame = pl.concat(parts).with_columns(cs.float().fill_nan(None))
 
+    def by_row(values: Sequence[float], dtype: type) -> Any:
+        return np.repeat(np.array(values, dtype=dtype), [len(part) for part in parts])
 
-def _without_nan(column: pl.Series) -> pl.Series:
-    """The column with null where the engine has NaN, as before the first round-trip sample."""
-    return column.fill_nan(None) if column.dtype.is_float() and column.is_nan().any() else column
+    index, *rest = frame.get_columns()
+    index = index + by_row([names.offsets[id(run.participants)] for run in runs], np.int64)
+    seed = pl.Series("seed", by_row([run.seed for run in runs], np.uint64))
+    name = names.names.gather(index)
+    if table == "links":
+        return pl.DataFrame([seed, name.alias("link"), *rest])
+    cc = names.used.gather(index).alias("cc")
+    frame = pl.DataFrame([seed, name.alias("flow"), cc, *rest])
+    if table in ("flows", "subflows"):
+        stop = names.stops.gather(index)
+        over = pl.Series(by_row([run.participants.duration for run in runs], np.float64))
+        first = ["seed", "flow", "cc", "start", "end"]
+        frame = frame.with_columns(end=pl.min_horizontal("completed", stop, over))
+        frame = frame.select(*first, pl.all().exclude(first))
+    return frame
