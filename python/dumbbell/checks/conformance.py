@@ -17,7 +17,7 @@ from dumbbell.engine.progress import Progress, silent
 from dumbbell.engine.runner import run_all
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from dumbbell.experiment.model import Experiment
     from dumbbell.results.result import Result
@@ -31,14 +31,9 @@ class NotSeenError(Exception):
 
 @dataclass(frozen=True)
 class Track:
-    """The record of a run's first flow, or a part of it.
+    """The record of a run's first flow, or a part of it."""
 
-    Attributes:
-        samples: Columns of the result's series and one for each of the algorithm's variables.
-        result: The result.
-    """
-
-    samples: pl.DataFrame
+    samples: pl.DataFrame  # columns of the result's series, and one for each of its variables
     result: Result
 
     @classmethod
@@ -105,26 +100,18 @@ class Track:
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """A test case.
+    """A test case: an experiment for every algorithm, and a check of what its first flow did."""
 
-    Attributes:
-        section: Where the specification has it.
-        title: What it is about.
-        versions: The versions of the algorithm that the case is about.
-        setup: Makes the experiment for an algorithm, with `settings`. The first flow counts.
-        settings: The settings of the experiment.
-        check: Whether the case is passed by what was recorded, and what was seen.
-        then: What the settings of a second experiment differ in, from what the first one recorded:
-            for what depends on when the flow comes into a state. The check looks at that one.
-    """
-
-    section: str
+    section: str  # where the specification has it
     title: str
-    versions: frozenset[int]
-    setup: Callable[..., Experiment]
+    versions: Collection[int]  # of the algorithm that the case is about
+    setup: Callable[..., Experiment]  # takes an algorithm and the settings
     settings: dict[str, Any]
-    check: Callable[[Track], tuple[bool, str]]
+    check: Callable[[Track], tuple[bool, str]]  # whether the case is passed, and what was seen
+    # What the settings of a second experiment differ in, from what the first one recorded: for what
+    # depends on when the flow comes into a state. The check looks at that one.
     then: Callable[[Track], dict[str, Any]] | None = None
+    since: float = 0.0  # from when on the check sees samples, s
 
 
 @dataclass(frozen=True)
@@ -145,18 +132,10 @@ def examine(
     jobs: int | None = None,
     progress: Progress = silent,
 ) -> list[CaseResult]:
-    """Runs cases on algorithms.
+    """Runs cases on algorithms; returns a result for every case and algorithm, case by case.
 
-    Args:
-        cases: The cases.
-        algorithms: The algorithms, as an experiment names them.
-        version: Which version of the specified algorithm one is.
-        jobs: How many simulations to run at once; one a processor if not given.
-        progress: Called periodically with the current step and its completed fraction (0 to 1).
-
-    Returns:
-        A result for every case and algorithm, case by case. A case about other versions, or about
-        variables that the algorithm does not show, is ``"n/a"``.
+    `version` says which version of the specified algorithm one is. A case about other versions, or
+    about variables that the algorithm does not show, is ``"n/a"``.
     """
     tracks: dict[tuple[Case, str], Track] = {}
 
@@ -187,7 +166,7 @@ def _judge(case: Case, cc: str, track: Track | None) -> CaseResult:
     if not track.has("state"):
         return CaseResult(case, cc, "n/a", "the algorithm shows no state")
     try:
-        passed, seen = case.check(track)
+        passed, seen = case.check(track.since(case.since))
     except NotSeenError as error:
         return CaseResult(case, cc, "fail", str(error))
     except ColumnNotFoundError as error:
