@@ -27,19 +27,12 @@ if TYPE_CHECKING:
 
 
 class Metric(NamedTuple):
-    """What is compared of a flow, and how it is shown.
-
-    Attributes:
-        title: What it is called.
-        tolerance: How far simulator and kernel may differ, as a share of the kernel's median.
-        unit: The unit that it is shown in.
-        scale: That unit in the unit of `compare`.
-    """
+    """What is compared of a flow, and how it is shown."""
 
     title: str
-    tolerance: float
-    unit: str = ""
-    scale: float = 1.0
+    tolerance: float  # how far simulator and kernel may differ, as a share of the kernel's median
+    unit: str = ""  # the unit that it is shown in
+    scale: float = 1.0  # that unit in the unit of `compare`
 
 
 METRICS: Final = {
@@ -67,15 +60,13 @@ class Cell(NamedTuple):
 
     def experiment(self, duration: str, seeds: list[int]) -> Experiment:
         """The experiment that it is."""
-        link = Link(name="bottleneck", rate=self.rate, queue=self.queue, loss=self.loss)
-        flow = Flow(name="flow", cc=self.cc, rtt=self.rtt)
         return Experiment(
             title=f"{self.cc} at {self.rate}, {self.rtt}, {self.queue}, loss {self.loss}",
             duration=duration,
             seeds=seeds,
             internals=False,
-            links=[link],
-            flows=[flow],
+            links=[Link(name="bottleneck", rate=self.rate, queue=self.queue, loss=self.loss)],
+            flows=[Flow(name="flow", cc=self.cc, rtt=self.rtt)],
         )
 
 
@@ -114,19 +105,8 @@ def measure(
 ) -> None:
     """Runs with real packets what `folder` does not hold yet: every cell once, then again.
 
-    Args:
-        grid: What to run.
-        folder: Where each run has, or gets, its result folder.
-        jobs: How many cells to run at once. Together they must not keep the machine from being in
-            time; runs during which it was not are marked.
-        retry_invalid: How often an invalid run is repeated.
-        overwrite: Whether measurements of other settings, or of another kernel, are replaced; then
-            what is missing is measured anew.
-        progress: Called periodically with the current step and its completed fraction (0 to 1).
-
-    Raises:
-        OverwriteError: If there is a measurement of other settings, or of another kernel.
-        TestbedError: If this machine lacks what real packets need.
+    Measurements of other settings, or of another kernel, are replaced with `overwrite`, and are an
+    `OverwriteError` without. For `jobs` see `measurements.measure`.
     """
     wanted = dict(_run(grid, folder, cell, seed) for seed in grid.seeds for cell in grid.cells)
     lacking = measurements.missing(wanted, overwrite=overwrite, repeat_invalid=True)
@@ -143,11 +123,10 @@ def _run(grid: Grid, folder: Path, cell: Cell, seed: int) -> tuple[Path, Experim
 def compare(grid: Grid, folder: Path, *, jobs: int | None = None) -> pl.DataFrame:
     """Simulates every cell that was measured, and sets both beside each other.
 
-    Returns:
-        One row per cell and metric: the cell's settings, ``metric``, ``simulated`` and ``measured``
-        (medians), ``ratio`` (simulated over measured) with ``low`` and ``high`` (its 95 % interval
-        by that of the measured median), ``within`` (whether it is within the metric's tolerance),
-        ``runs`` (how many count), ``invalid`` (how many do not).
+    One row per cell and metric: the cell's settings, ``metric``, ``simulated`` and ``measured``
+    (medians), ``ratio`` (simulated over measured) with ``low`` and ``high`` (its 95 % interval by
+    that of the measured median), ``within`` (whether it is within the metric's tolerance),
+    ``runs`` (how many count), ``invalid`` (how many do not).
     """
     found = {}
     for cell in grid.cells:

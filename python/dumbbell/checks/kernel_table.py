@@ -12,10 +12,9 @@ if TYPE_CHECKING:
 
 
 def table(cells: pl.DataFrame) -> Table:
-    """All cells, simulator / kernel (ratio; 95 % interval). The note has how many agree.
+    """All cells of `kernel_grid.compare`: simulator / kernel (ratio; 95 % interval).
 
-    Args:
-        cells: As `dumbbell.checks.kernel_grid.compare` returns them.
+    The note has how many agree.
     """
     heads = [", ".join(filter(None, (one.title, one.unit))) for one in METRICS.values()]
     columns = [

@@ -23,12 +23,9 @@ class Finding(NamedTuple):
     """One ability of the machine."""
 
     name: str
-    #: Whether it is there.
-    ok: bool
-    #: What was found or measured.
-    found: str
-    #: The remedy for what is missing; empty if nothing is.
-    remedy: str = ""
+    ok: bool  # whether it is there
+    found: str  # what was found or measured
+    remedy: str = ""  # for what is missing; empty if nothing is
 
 
 def examine() -> list[Finding]:
@@ -56,53 +53,45 @@ def _simulator() -> Finding:
 
 def _testbed() -> Finding:
     """Real packets, by sending some."""
-    name = "real packets"
+    found = f"Linux {platform.release()}: namespaces and TUN devices work"
     try:
         run_scenario(_path("50 ms").resolve().scenario(1), RunMonitor())
     except (TestbedError, ExperimentError) as error:
-        return Finding(name, False, "not possible", str(error))
-    return Finding(name, True, f"Linux {platform.release()}: namespaces and TUN devices work")
+        return Finding("real packets", False, "not possible", str(error))
+    return Finding("real packets", True, found)
 
 
 def _bpf() -> Finding:
     """Algorithms that Linux lacks."""
-    name = "eBPF algorithms"
-    if missing := bpf.missing():
-        return Finding(name, False, "not possible", missing)
-    return Finding(name, True, ", ".join(bpf.names()))
+    missing = bpf.missing() or ""
+    found = "not possible" if missing else ", ".join(bpf.names())
+    return Finding("eBPF algorithms", not missing, found, missing)
 
 
 def _mptcp() -> Finding:
     """Multipath TCP of the kernel."""
-    name = "MPTCP"
     if not _MPTCP.exists():
         remedy = "boot Linux 5.6 or later, built with CONFIG_MPTCP; the simulator has MPTCP too"
-        return Finding(name, False, "the kernel has none", remedy)
+        return Finding("MPTCP", False, "the kernel has none", remedy)
     if _MPTCP.read_text().strip() == "0":
-        return Finding(name, False, "switched off", "as root: sysctl net.mptcp.enabled=1")
-    return Finding(name, True, "the kernel has it")
+        return Finding("MPTCP", False, "switched off", "as root: sysctl net.mptcp.enabled=1")
+    return Finding("MPTCP", True, "the kernel has it")
 
 
 def _processor() -> Finding:
     """Processor time that a hypervisor takes; it spoils measurements in real time."""
-    name = "processor"
     cores = f"{os.cpu_count()} cores"
-    measured = measure_steal(500)
-    if measured is None:
-        return Finding(name, True, cores)
+    if (measured := measure_steal(500)) is None:
+        return Finding("processor", True, cores)
     steal, limit = measured
+    ok, what = steal <= limit, "runs with real packets may be invalid"
+    remedy = "" if ok else f"{what}: use a machine that is not shared, or fewer jobs"
     found = f"{cores}, {100 * steal:.1f} % taken by the hypervisor"
-    if steal <= limit:
-        return Finding(name, True, found)
-    remedy = (
-        "runs with real packets may be invalid: use a machine that is not shared, or fewer jobs"
-    )
-    return Finding(name, False, found, remedy)
+    return Finding("processor", ok, found, remedy)
 
 
 def _dask() -> Finding:
     """Sweeps on many machines."""
-    name = "Dask"
     if find_spec("distributed") is None:
-        return Finding(name, False, "not installed", "pip install 'dumbbell[dask]'")
-    return Finding(name, True, "installed")
+        return Finding("Dask", False, "not installed", "pip install 'dumbbell[dask]'")
+    return Finding("Dask", True, "installed")

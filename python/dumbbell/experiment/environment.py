@@ -11,15 +11,11 @@ from dumbbell.experiment.files import MOST_BYTES
 
 @dataclass(frozen=True)
 class Environment:
-    """Traces and algorithms; files name those beside them. The Rust crate calls the methods.
+    """Traces and algorithms; files name those beside them. The Rust crate calls the methods."""
 
-    Attributes:
-        folder: The folder of the file.
-        interrupts: Ctrl-C while a custom algorithm was imported. The Rust crate reports whatever a
-            method raises as a mistake in the experiment; the caller raises it afterwards.
-    """
-
-    folder: Path = Path()
+    folder: Path = Path()  # the folder of the file
+    # Ctrl-C while a custom algorithm was imported. The Rust crate reports whatever a method raises
+    # as a mistake in the experiment; the caller raises it afterwards.
     interrupts: list[KeyboardInterrupt] = field(default_factory=list, repr=False, compare=False)
 
     def locate_trace(self, path: str) -> str:

@@ -35,19 +35,13 @@ FILE: Final = "linux.json"
 
 @dataclass(frozen=True)
 class Measurements:
-    """Runs with real packets, as far as numbers and claims ask for them.
+    """Runs with real packets, as far as numbers and claims ask for them."""
 
-    Attributes:
-        source: The kernel, the date, and what must be known of the runs.
-        counts: By the id of the experiment, how many runs are valid, and how many are not.
-        values: What the valid runs gave, or invalid ones if there are no others.
-        matched: The same of simulations with the settings of those runs, where they differ from the
-            paper's.
-    """
-
-    source: LinuxSource
+    source: LinuxSource  # the kernel, the date, and what must be known of the runs
+    # By the id of the experiment, how many runs are valid, and how many are not.
     counts: Mapping[str, tuple[int, int]]
-    values: Values
+    values: Values  # what the valid runs gave, or invalid ones if there are no others
+    # The same of simulations with the settings of those runs, where they differ from the paper's.
     matched: Values
 
     def numbers(self, study: Study) -> dict[str, TestbedNumber]:

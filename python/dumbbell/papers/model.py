@@ -39,21 +39,14 @@ class _Model(BaseModel):
 
 
 class Measure(_Model, extra="allow"):
-    """What is measured in every run of an experiment. Other keys are the options of the metric.
+    """What is measured in every run of an experiment. Other keys are the options of the metric."""
 
-    Attributes:
-        metric: ``throughput``, ``ratio``, ``share``, ``gap``, ``jain``, or one of ``paper.py``.
-        limit: Where observation ends, for a metric that a run may not reach.
-        label: What a figure calls it.
-        look: The algorithm whose colour and marker it has in a figure.
-        sum: Published numbers that add up to the paper's, by their id, in which ``{setting}``
-            stands for a value; where the paper has no single number.
-    """
-
-    metric: str
-    limit: float | None = None
-    label: str = ""
-    look: str = ""
+    metric: str  # ``throughput``, ``ratio``, ``share``, ``gap``, ``jain``, or one of ``paper.py``
+    limit: float | None = None  # where observation ends, for a metric that a run may not reach
+    label: str = ""  # what a figure calls it
+    look: str = ""  # the algorithm whose colour and marker it has in a figure
+    # Published numbers that add up to the paper's, by their id, in which ``{setting}`` stands for a
+    # value; where the paper has no single number.
     sum: list[str] = []
 
     def with_settings(self, settings: Mapping[str, str]) -> Measure:

@@ -27,29 +27,17 @@ _COLUMNS: Final = 56
 
 @dataclass(frozen=True)
 class NumberRow:
-    """A number as text; all texts of a column have the same precision.
-
-    Attributes:
-        number: The number.
-        published: As the paper has it.
-        rank: In how many of the runs the value is at most the published one; empty with one run.
-        measured: The median of the runs: ``"41.2"``, or ``"> 120"`` beyond what was observed.
-        interval: Its 95 % interval: ``"38.0 to > 120"``.
-        runs: The range of the single runs: ``"runs 36.0 to > 120"``; empty with one run.
-        ratio: Measured over published; a dash of a difference, and where there is no value.
-        linux: The median of the runs with real packets; empty without any.
-        matched: The same in the matched simulation; empty without one.
-    """
+    """A number as text; all texts of a column have the same precision."""
 
     number: Number
-    published: str
-    rank: str
-    measured: str
-    interval: str
-    runs: str
-    ratio: str
-    linux: str
-    matched: str
+    published: str  # as the paper has it
+    rank: str  # in how many of the runs the value is at most the published one; empty with one run
+    measured: str  # the median of the runs: ``"41.2"``, or ``"> 120"`` beyond what was observed
+    interval: str  # its 95 % interval: ``"38.0 to > 120"``
+    runs: str  # the range of the single runs: ``"runs 36.0 to > 120"``; empty with one run
+    ratio: str  # measured over published; a dash of a difference, and where there is no value
+    linux: str  # the median of the runs with real packets; empty without any
+    matched: str  # the same in the matched simulation; empty without one
 
 
 def tables(numbers: Sequence[Number]) -> dict[str, list[NumberRow]]:
@@ -139,19 +127,12 @@ def near(numbers: Sequence[Number]) -> str:
 
 @dataclass(frozen=True)
 class Dot:
-    """A number on the axis of measured over published.
+    """A number on the axis of measured over published."""
 
-    Attributes:
-        x: Where, from 0 (a quarter of the published value) to 1 (four times it).
-        rank: How many dots are stacked below it.
-        end: Whether the value is at ``x``, or further out than that.
-        text: What it is.
-    """
-
-    x: float
-    rank: int
-    end: Literal["at", "below", "above"]
-    text: str
+    x: float  # where, from 0 (a quarter of the published value) to 1 (four times it)
+    rank: int  # how many dots are stacked below it
+    end: Literal["at", "below", "above"]  # whether the value is at ``x``, or further out than that
+    text: str  # what it is
 
 
 @dataclass(frozen=True)

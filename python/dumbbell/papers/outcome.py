@@ -38,25 +38,18 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Judgement:
-    """The verdict on a claim, in the simulator or in Linux.
+    """The verdict on a claim, in the simulator or in Linux."""
 
-    Attributes:
-        verdict: Whether the claim is confirmed.
-        evidence: What was measured, in one or two sentences; empty if nothing was.
-        support: The share (0 to 1) of redrawn medians for which the check holds; None with fewer
-            than three runs.
-        single: In how many of how many single runs the check holds, as a paper that ran once would
-            have seen it; None of one run.
-        runs: How many runs the experiments have: ``"3 to 24 runs"``.
-        asked: The ids of the experiments.
-    """
-
-    verdict: VerdictName
-    evidence: str = ""
+    verdict: VerdictName  # whether the claim is confirmed
+    evidence: str = ""  # what was measured, in one or two sentences; empty if nothing was
+    # The share (0 to 1) of redrawn medians for which the check holds; None with fewer than three
+    # runs.
     support: float | None = None
+    # In how many of how many single runs the check holds, as a paper that ran once would have seen
+    # it; None of one run.
     single: tuple[int, int] | None = None
-    runs: str = ""
-    asked: frozenset[str] = frozenset()
+    runs: str = ""  # how many runs the experiments have: ``"3 to 24 runs"``
+    asked: frozenset[str] = frozenset()  # the ids of the experiments
 
     def as_json(self) -> dict[str, Any]:
         """The judgement as it stands in ``results.json``."""

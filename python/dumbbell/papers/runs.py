@@ -35,19 +35,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Metric:
-    """A quantity that is measured in every run, and its unit.
-
-    Attributes:
-        function: Gives a value for every seed, or a table by seed that has a column for the metric.
-            It takes the result, then options.
-        of_rates: Whether it takes the throughputs of all flows instead, see `rates`.
-        lowest, highest: The range of the values; an interval ends there.
-    """
+    """A quantity that is measured in every run, and its unit."""
 
     unit: str
+    # Gives a value for every seed, or a table by seed that has a column for the metric. It takes
+    # the result, then options.
     function: Callable[..., Any]
-    of_rates: bool = False
-    lowest: float = -math.inf
+    of_rates: bool = False  # whether it takes the throughputs of all flows instead, see `rates`
+    lowest: float = -math.inf  # the range of the values; an interval ends there
     highest: float = math.inf
 
     def check(self, options: Mapping[str, Any]) -> None:

@@ -34,37 +34,23 @@ _SEEDS: Final = 10
 
 @dataclass(frozen=True)
 class ResultPage:
-    """A result as a page shows it.
+    """A result as a page shows it."""
 
-    Attributes:
-        id: What links to it.
-        name: Its folder.
-        title: What it is about.
-        algorithms: Of its flows.
-        overview: Its rows of the table that tells of all results.
-        tables: Flows, then links.
-        drawn: The packed series of runs: ``id``, ``seed``, ``invalid``, ``text``.
-        note: What is not drawn.
-        settings: What is assumed or calibrated: key, value, kind, reason.
-        toml: The experiment as it was resolved.
-        meta: Version, seeds, machine, wall time.
-        invalid: Why runs are invalid; empty if none is.
-        commands: What to type to make it, and its figures, again.
-    """
-
-    id: str
-    name: str
-    title: str
-    algorithms: list[str]
-    overview: list[list[Cell]]
-    tables: list[Table]
+    id: str  # what links to it
+    name: str  # its folder
+    title: str  # what it is about
+    algorithms: list[str]  # of its flows
+    overview: list[list[Cell]]  # its rows of the table that tells of all results
+    tables: list[Table]  # flows, then links
+    # The packed series of runs: ``id``, ``seed``, ``invalid``, ``text``.
     drawn: list[dict[str, Any]]
-    note: str
+    note: str  # what is not drawn
+    # What is assumed or calibrated: key, value, kind, reason.
     settings: list[tuple[str, str, str, str]]
-    toml: str
-    meta: dict[str, Any]
-    invalid: list[str]
-    commands: list[tuple[str, str]]
+    toml: str  # the experiment as it was resolved
+    meta: dict[str, Any]  # version, seeds, machine, wall time
+    invalid: list[str]  # why runs are invalid; empty if none is
+    commands: list[tuple[str, str]]  # what to type to make it, and its figures, again
 
 
 def result_pages(results: Mapping[str, Result], places: Mapping[str, str]) -> list[ResultPage]:

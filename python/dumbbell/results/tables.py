@@ -95,35 +95,17 @@ class FlowInfo:
 
 @dataclass(frozen=True, eq=False)
 class Participants:
-    """The flows and links of a run, in the order in which the simulator numbers them.
+    """The flows and links of a run, in the order in which the simulator numbers them."""
 
-    Attributes:
-        duration: How long the run lasts, s.
-        flows: Its flows.
-        links: The names of its links.
-        subflows: The subflows of its multipath flows.
-    """
-
-    duration: float
+    duration: float  # how long the run lasts, s
     flows: list[FlowInfo]
-    links: list[str]
-    subflows: list[FlowInfo] = field(default_factory=list)
+    links: list[str]  # the names of its links
+    subflows: list[FlowInfo] = field(default_factory=list)  # the subflows of its multipath flows
 
 
 @dataclass(frozen=True, eq=False)
 class RunOutput:
-    """What a run gives: its tables, with numbers in the place of names.
-
-    Attributes:
-        meta: How much was simulated.
-        health: How well the machine did with real packets: lateness of packets (``late_mean_s``,
-            ``late_p99_s``, ``late_max_s``, and when the latest was due, ``late_max_at_s``), packets
-            that devices dropped, the share of the processors that was stolen, whether they were
-            kept from sleeping (``awake``), whether the kernel had too little memory for TCP
-            (``short_of_memory``). Empty for a simulation.
-        invalid_reasons: Why the run is invalid; empty if it is valid.
-        capture: The packets of the flows that are logged.
-    """
+    """What a run gives: its tables, with numbers in the place of names."""
 
     flows: pl.DataFrame
     series: pl.DataFrame
@@ -132,10 +114,16 @@ class RunOutput:
     subflows: pl.DataFrame
     subflow_series: pl.DataFrame
     subflow_internals: pl.DataFrame
-    meta: _core.Meta
+    meta: _core.Meta  # how much was simulated
+    # How well the machine did with real packets: lateness of packets (``late_mean_s``,
+    # ``late_p99_s``, ``late_max_s``, and when the latest was due, ``late_max_at_s``), packets that
+    # devices dropped, the share of the processors that was stolen, whether they were kept from
+    # sleeping (``awake``), whether the kernel had too little memory for TCP (``short_of_memory``).
+    # Empty for a simulation.
     health: dict[str, Any] = field(default_factory=dict)
+    # Why the run is invalid; empty if it is valid.
     invalid_reasons: list[str] = field(default_factory=list)
-    capture: _core.Capture | None = None
+    capture: _core.Capture | None = None  # the packets of the flows that are logged
 
     @classmethod
     def of(cls, output: _core.RunOutput) -> RunOutput:

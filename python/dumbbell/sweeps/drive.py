@@ -49,23 +49,14 @@ _MANY: Final = 100
 
 @dataclass(frozen=True)
 class Swept:
-    """A sweep that is over.
+    """A sweep that is over."""
 
-    Attributes:
-        dataset: Where it is.
-        total: How many runs it has.
-        before: How many of them were there before.
-        made: How many were made; points that mean the same share theirs.
-        loose: Points whose interval is still wider than was asked for when the seeds ran out.
-        warnings: Sentences on settings without effect.
-    """
-
-    dataset: Dataset
-    total: int
-    before: int
-    made: int
-    loose: int
-    warnings: list[str]
+    dataset: Dataset  # where it is
+    total: int  # how many runs it has
+    before: int  # how many of them were there before
+    made: int  # how many were made; points that mean the same share theirs
+    loose: int  # points whose interval is still wider than was asked for when the seeds ran out
+    warnings: list[str]  # sentences on settings without effect
 
 
 def run_sweep(

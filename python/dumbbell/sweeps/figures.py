@@ -122,21 +122,13 @@ def share_column(cc: str) -> Column:
 
 @dataclass(frozen=True)
 class Chart:
-    """The runs of a sweep as a figure shows them.
+    """The runs of a sweep as a figure shows them."""
 
-    Attributes:
-        runs: A row for every run: the axes, `by`, and the metric as `VALUE`.
-        axes: What the axes are.
-        by: What has a colour for each value, an axis or ``cc``; None for nothing.
-        metric: The key of the metric in `dumbbell.display.METRICS`, if it has one.
-        column: How the metric is shown.
-    """
-
-    runs: pl.DataFrame
-    axes: Axes
-    by: str | None
-    metric: str
-    column: Column
+    runs: pl.DataFrame  # a row for every run: the axes, `by`, and the metric as `VALUE`
+    axes: Axes  # what the axes are
+    by: str | None  # what has a colour for each value, an axis or ``cc``; None for nothing
+    metric: str  # the key of the metric in `dumbbell.display.METRICS`, if it has one
+    column: Column  # how the metric is shown
 
     @cached_property
     def groups(self) -> dict[str, pl.DataFrame]:

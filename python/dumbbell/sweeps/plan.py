@@ -53,36 +53,23 @@ def build() -> str:
 
 @dataclass(frozen=True)
 class Axis:
-    """A key of an experiment that takes several values.
+    """A key of an experiment that takes several values."""
 
-    Attributes:
-        key: The key, as for ``--set``: ``link.bottleneck.rate``, ``flow.*.cc``.
-        name: Its column.
-        unit: What its column counts: ``bit/s``, ``s``, ...; empty for numbers, None for text.
-    """
-
-    key: str
-    name: str
+    key: str  # the key, as for ``--set``: ``link.bottleneck.rate``, ``flow.*.cc``
+    name: str  # its column
+    # What its column counts: ``bit/s``, ``s``, ...; empty for numbers, None for text.
     unit: str | None
 
 
 @dataclass(frozen=True)
 class Point:
-    """A resolved experiment of a sweep, with the values of the axes that it has.
+    """A resolved experiment of a sweep, with the values of the axes that it has."""
 
-    Attributes:
-        number: Its place in the sweep, from 0.
-        values: The axes' columns.
-        scenario: What the simulator takes, as JSON; its seed is to be replaced.
-        cost: The approximate work of a run, in packets.
-        warnings: Sentences on settings without effect.
-    """
-
-    number: int
-    values: tuple[float | str, ...]
-    scenario: str
-    cost: float
-    warnings: tuple[str, ...]
+    number: int  # its place in the sweep, from 0
+    values: tuple[float | str, ...]  # the axes' columns
+    scenario: str  # what the simulator takes, as JSON; its seed is to be replaced
+    cost: float  # the approximate work of a run, in packets
+    warnings: tuple[str, ...]  # sentences on settings without effect
 
     def run(self, seed: int, *, series: bool) -> Run:
         """The run of it with a seed, with or without time series."""

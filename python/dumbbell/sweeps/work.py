@@ -32,19 +32,13 @@ SERIES: Final = ("series", "link_series")
 
 @dataclass
 class ChunkMonitor:
-    """Shows another thread how far a chunk is.
+    """Shows another thread how far a chunk is."""
 
-    Attributes:
-        work: The cost of all of its runs.
-        run: The monitor of every run of the chunk; stopping it stops the chunk.
-        over: The cost of the runs that are over.
-        cost: The cost of the current one.
-    """
-
-    work: float = 0.0
+    work: float = 0.0  # the cost of all of its runs
+    # The monitor of every run of the chunk; stopping it stops the chunk.
     run: _core.RunMonitor = field(default_factory=_core.RunMonitor)
-    over: float = 0.0
-    cost: float = 0.0
+    over: float = 0.0  # the cost of the runs that are over
+    cost: float = 0.0  # the cost of the current one
 
     @property
     def done(self) -> float:
