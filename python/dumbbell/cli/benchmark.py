@@ -12,7 +12,7 @@ from dumbbell import _core
 from dumbbell.cli import options
 from dumbbell.cli.compare import row_of
 from dumbbell.cli.options import split_algorithms
-from dumbbell.cli.output import print_json, print_line, print_table, progress_bar, writing
+from dumbbell.cli.output import print_json, print_line, print_table, progress_bar
 from dumbbell.errors import ExperimentError
 
 if TYPE_CHECKING:
@@ -124,10 +124,9 @@ def _print(paper: Paper, scenario: Scenario, rows: list[Row]) -> None:
 def _write(tables: list[tuple[Paper, Scenario, list[Row]]], named: list[str], out: Path) -> None:
     import polars as pl
 
-    from dumbbell.experiment.files import atomic_write
+    from dumbbell.experiment.files import atomic_write, writing
     from dumbbell.figures.output import save
     from dumbbell.figures.scatter import throughput_over_delay
-    from dumbbell.results.tables import disk_errors
 
     rows = [
         {"paper": paper.id, "scenario": scenario.title, "left": None}
@@ -138,6 +137,6 @@ def _write(tables: list[tuple[Paper, Scenario, list[Row]]], named: list[str], ou
     panels = {f"{scenario.title} ({paper.id})": table for paper, scenario, table in tables}
     with writing(out):
         out.mkdir(parents=True, exist_ok=True)
-        with atomic_write(out / "comparison.csv") as file, disk_errors():
+        with atomic_write(out / "comparison.csv") as file:
             pl.DataFrame(rows, infer_schema_length=None).write_csv(file)
         save(throughput_over_delay(panels, named), out / "comparison")

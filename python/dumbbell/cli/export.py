@@ -9,7 +9,8 @@ from typing import Annotated, Literal
 from typer import Argument, Option
 
 from dumbbell.cli import options
-from dumbbell.cli.output import print_line, writing
+from dumbbell.cli.output import print_line
+from dumbbell.experiment.files import writing
 
 Format = Literal["csv", "arrow", "qlog", "pcapng", "mahimahi"]
 

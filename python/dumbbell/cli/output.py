@@ -13,11 +13,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from dumbbell.engine.progress import Progress, titled
-from dumbbell.errors import DumbbellError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
 
     from dumbbell.display import Table
     from dumbbell.metrics.intervals import Until
@@ -109,15 +107,6 @@ def progress_bar(title: str = "") -> Iterator[Progress]:
     finally:
         if bar.live.is_started:
             bar.stop()
-
-
-@contextmanager
-def writing(path: Path) -> Iterator[None]:
-    """Tells which path the system refused to write, and why."""
-    try:
-        yield
-    except OSError as error:
-        raise DumbbellError(f"{path}: cannot be written: {error.strerror}") from None
 
 
 def mean_of(counts: Iterable[int]) -> str:

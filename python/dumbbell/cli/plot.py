@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, cast
 from typer import Argument, Option
 
 from dumbbell.cli import options
-from dumbbell.cli.output import print_line, print_text, print_warnings, writing
+from dumbbell.cli.output import print_line, print_text, print_warnings
 from dumbbell.errors import DumbbellError, ResultError
+from dumbbell.experiment.files import writing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

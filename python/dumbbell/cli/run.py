@@ -18,9 +18,9 @@ from dumbbell.cli.output import (
     print_warnings,
     progress_bar,
     too_wide,
-    writing,
 )
 from dumbbell.errors import ResultError, in_file
+from dumbbell.experiment.files import writing
 
 if TYPE_CHECKING:
     import polars as pl

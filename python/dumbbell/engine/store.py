@@ -35,7 +35,6 @@ from dumbbell.engine.simulation import engine
 from dumbbell.errors import DumbbellError
 from dumbbell.experiment import user_code
 from dumbbell.experiment.files import atomic_write
-from dumbbell.results.tables import disk_errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -130,7 +129,7 @@ class Store:
         content += hashlib.sha256(content).digest()
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            with atomic_write(path) as partial, disk_errors():
+            with atomic_write(path) as partial:
                 partial.write_bytes(content)
         except OSError as error:
             problem = f"{self.folder}: the store cannot be written: {error.strerror or error}"

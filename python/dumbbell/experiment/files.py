@@ -1,13 +1,14 @@
-"""Reading and writing files of text, whole or not at all."""
+"""Reading files of text, and writing files whole or not at all."""
 
 from __future__ import annotations
 
 import codecs
 import os
+import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from dumbbell.errors import ExperimentError
+from dumbbell.errors import ExperimentError, ResultError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,12 +64,12 @@ def _too_large(path: Path) -> str:
 def atomic_write(path: Path) -> Iterator[Path]:
     """Gives a temporary name for a file, which takes its place once it is written, or never.
 
-    Raises:
-        OSError: If it cannot be written, with the name of the file.
+    If it cannot be written, the `OSError` has the name of the file.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
-        yield temporary
+        with _disk_errors():
+            yield temporary
         temporary.replace(path)
     except OSError as error:
         if error.filename in (None, str(temporary)):
@@ -83,3 +84,27 @@ def write_text(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
+
+
+@contextmanager
+def writing(path: Path, note: str = "") -> Iterator[None]:
+    """Turns what the system refuses into a `ResultError` that names a path."""
+    try:
+        with _disk_errors():
+            yield
+    except OSError as error:
+        problem = f"cannot be written: {error.strerror or error}"
+        raise ResultError(f"{path}: {problem}{note}") from error
+
+
+@contextmanager
+def _disk_errors() -> Iterator[None]:
+    """Turns what Polars raises on a full disk into the `OSError` that everything else raises."""
+    try:
+        yield
+    except Exception as error:
+        number = re.search(r"\(os error (\d+)\)", str(error))
+        if number is None:
+            raise
+        code = int(number[1])
+        raise OSError(code, os.strerror(code)) from error

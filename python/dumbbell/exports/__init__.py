@@ -21,9 +21,8 @@ import polars as pl
 
 from dumbbell import _core
 from dumbbell.errors import ResultError, unknown
-from dumbbell.experiment.files import atomic_write
+from dumbbell.experiment.files import atomic_write, writing
 from dumbbell.results.result import Result
-from dumbbell.results.tables import disk_errors
 from dumbbell.sweeps.dataset import is_dataset
 
 if TYPE_CHECKING:
@@ -55,13 +54,11 @@ def export(folder: Path, kind: str, out: Path) -> list[Path]:
         instead = f"`dumbbell query 'from runs' {shlex.quote(str(folder))} --csv` gives its rows"
         raise ResultError(f"{folder}: is a sweep, whose runs are kept as rows of tables; {instead}")
     files = FORMATS[kind](Result.load(folder), folder)
-    try:
+    with writing(out):
         out.mkdir(parents=True, exist_ok=True)
         for name, write in files.items():
-            with atomic_write(out / name) as file, disk_errors():
+            with atomic_write(out / name) as file:
                 write(file)
-    except OSError as error:
-        raise ResultError(f"{out}: cannot be written: {error.strerror or error}") from error
     return [out / name for name in files]
 
 

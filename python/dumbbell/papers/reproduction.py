@@ -29,7 +29,7 @@ from dumbbell.papers.testbed import TestbedRuns
 from dumbbell.report.result import result_pages
 from dumbbell.results.result import Result
 from dumbbell.results.storage import check
-from dumbbell.results.tables import disk_errors, read_table
+from dumbbell.results.tables import read_table
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
@@ -273,7 +273,7 @@ class PaperFolder:
             ]
         table = pl.concat(rows)
         self.folder.mkdir(parents=True, exist_ok=True)
-        with atomic_write(self.folder / f"{template.id}.parquet") as file, disk_errors():
+        with atomic_write(self.folder / f"{template.id}.parquet") as file:
             table.write_parquet(file)
         return table
 

@@ -22,8 +22,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from dumbbell.errors import OverwriteError, ResultError
+from dumbbell.experiment.files import writing
 from dumbbell.experiment.model import Experiment
-from dumbbell.results.tables import COLUMNS, SUBFLOW_TABLES, TABLES, disk_errors, read_table
+from dumbbell.results.tables import COLUMNS, SUBFLOW_TABLES, TABLES, read_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -90,7 +91,7 @@ def reserve(
     target = Path(os.path.realpath(path))
     parents = [parent for parent in target.parents if not parent.exists()]
     try:
-        with _writing(path):
+        with writing(path):
             target.parent.mkdir(parents=True, exist_ok=True)
         with _locked(target.with_name(f".{target.name}.lock"), path):
             yield partial(_write, path, overwrite)
@@ -115,7 +116,7 @@ def _write(
     is_same = check(folder, name, seeds, overwrite=overwrite)
     target = Path(os.path.realpath(folder))
     temporary = target.with_name(f".{target.name}.{os.getpid()}.partial")
-    with _writing(folder), ExitStack() as cleanup:
+    with writing(folder), ExitStack() as cleanup:
         shutil.rmtree(temporary, ignore_errors=True)
         temporary.mkdir()
         cleanup.callback(shutil.rmtree, temporary, ignore_errors=True)
@@ -134,20 +135,10 @@ def _write(
 
 
 @contextmanager
-def _writing(folder: Path) -> Iterator[None]:
-    """Turns what the system refuses into a `ResultError`."""
-    try:
-        with disk_errors():
-            yield
-    except OSError as error:
-        raise ResultError(f"{folder}: cannot be written: {error.strerror or error}") from error
-
-
-@contextmanager
 def _locked(file: Path, folder: Path) -> Iterator[None]:
     """Holds a lock file, which is removed at the end; a killed process leaves it unlocked."""
     while True:
-        with _writing(folder):
+        with writing(folder):
             lock = file.open("w")
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import re
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import accumulate
 from math import inf
@@ -17,7 +14,7 @@ import polars.selectors as cs
 from dumbbell.errors import ResultError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from pathlib import Path
 
     from dumbbell import _core
@@ -64,19 +61,6 @@ def read_table(file: Path, columns: list[str] | None = None) -> pl.DataFrame:
         return pl.read_parquet(file, columns=columns, glob=False)
     except pl.exceptions.ComputeError as error:
         raise ResultError(f"{file}: cannot be read, a part of it is missing: {error}") from error
-
-
-@contextmanager
-def disk_errors() -> Iterator[None]:
-    """Turns what Polars raises on a full disk into the `OSError` that everything else raises."""
-    try:
-        yield
-    except (pl.exceptions.PolarsError, OSError) as error:
-        number = re.search(r"\(os error (\d+)\)", str(error))
-        if number is None:
-            raise
-        code = int(number[1])
-        raise OSError(code, os.strerror(code)) from error
 
 
 def columns_of(file: Path) -> list[str]:

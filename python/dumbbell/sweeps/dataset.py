@@ -20,18 +20,19 @@ import json
 import os
 import re
 import shutil
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 import polars as pl
 
 from dumbbell.errors import ResultError
-from dumbbell.experiment.files import write_text
-from dumbbell.results.tables import disk_errors, read_table
+from dumbbell.experiment.files import write_text, writing
+from dumbbell.results.tables import read_table
 from dumbbell.sweeps.work import SERIES, SUMMARIES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from dumbbell.sweeps.work import Tables
@@ -162,7 +163,7 @@ class Store:
         """
         self.folder = folder
         _check(folder)
-        with ExitStack() as undo, self._telling():
+        with ExitStack() as undo, self._writing():
             (folder / "parts").mkdir(parents=True, exist_ok=True)
             self._lock = undo.enter_context((folder / ".lock").open("w"))
             try:
@@ -191,7 +192,7 @@ class Store:
     def write_plan(self, plan: pl.DataFrame, axes: Axes, text: str) -> None:
         """Says which runs are meant from now on."""
         file = self.folder / f".{PLAN}.partial"
-        with self._telling():
+        with self._writing():
             write_text(self.folder / _TOML, text)
             plan.write_parquet(file, metadata={"axes": json.dumps(axes)})
             _sync(file)
@@ -221,7 +222,7 @@ class Store:
         """Makes a part, which is there with all of its tables or not at all."""
         part = self.folder / "parts" / f"{first:08}-{last:08}"
         temporary = part.with_name(f".{part.name}.partial")
-        with self._telling():
+        with self._writing():
             temporary.mkdir()
             for name, table in tables:
                 file = temporary / f"{name}.parquet"
@@ -238,14 +239,8 @@ class Store:
         for entry in self.folder.glob(".*.partial"):
             entry.unlink()
 
-    @contextmanager
-    def _telling(self) -> Iterator[None]:
-        try:
-            with disk_errors():
-                yield
-        except OSError as error:
-            problem = f"cannot be written: {error.strerror or error}"
-            raise ResultError(f"{self.folder}: {problem}; what is there is whole") from error
+    def _writing(self) -> AbstractContextManager[None]:
+        return writing(self.folder, "; what is there is whole")
 
 
 def _check(folder: Path) -> None:
