@@ -1,4 +1,7 @@
-"""Errors that the user can mend."""
+"""Errors that the user can mend.
+
+Any function may raise them; docstrings of the public interface say which.
+"""
 
 from __future__ import annotations
 

@@ -47,11 +47,7 @@ class Cluster:
 
 @contextmanager
 def connected(address: str) -> Iterator[Cluster]:
-    """Connects to the scheduler of a cluster.
-
-    Raises:
-        DumbbellError: If Dask is not installed, or the cluster has no scheduler or no worker.
-    """
+    """Connects to the scheduler of a cluster."""
     try:
         from distributed import Client
     except ImportError:

@@ -133,9 +133,6 @@ def provided(algorithms: Iterable[str]) -> Iterator[dict[str, str]]:
     Yields:
         The kernel's name of each. An algorithm that neither the kernel nor eBPF has keeps the name
         of the simulator's, and using it is an error.
-
-    Raises:
-        BpfError: If an algorithm is missing from the kernel and cannot be loaded by eBPF.
     """
     wanted = {cc.partition("(")[0].strip() for cc in algorithms}
     names = {name: _NAMES.get(name, name) for name in wanted}

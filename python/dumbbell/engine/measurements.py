@@ -60,10 +60,6 @@ def measure(lacking: Mapping[Path, Experiment], **options: Unpack[Options]) -> N
 
     Runs that go on at once (``jobs``) must not keep the machine from being in time: runs during
     which it was not are invalid.
-
-    Raises:
-        TestbedError: If the machine cannot.
-        BpfError: If the kernel lacks an algorithm, and may not be given it.
     """
     real: Options = {**options, "backend": "linux"}
     with closing(run_each(list(lacking.values()), **real)) as runs:

@@ -88,11 +88,7 @@ class Store:
 
     @classmethod
     def default(cls) -> Store:
-        """The store that the environment names.
-
-        Raises:
-            DumbbellError: If ``DUMBBELL_STORE_LIMIT`` is not a number.
-        """
+        """The store that the environment names."""
         named = os.environ.get("DUMBBELL_STORE", "")
         if named == "off":
             return cls(None)

@@ -15,11 +15,7 @@ OPPORTUNITY: Final = 1500
 
 
 def parse_rates(steps: object) -> list[tuple[int, int]]:
-    """Reads rates over time, ``[["0 s", "10 Mbit/s"], ["5 s", "2 Mbit/s"]]``: ns, bit/s.
-
-    Raises:
-        QuantityError: If it is not a list of pairs, begins later than 0 s, or goes back in time.
-    """
+    """Reads rates over time, ``[["0 s", "10 Mbit/s"], ["5 s", "2 Mbit/s"]]``: ns, bit/s."""
     return checked(_core.parse_rates, as_json(steps))
 
 

@@ -21,11 +21,7 @@ _SHAPE: Final = "an experiment file is TOML with a duration, a [[link]] and a [[
 
 
 def read_text(path: Path) -> str:
-    """The text of an experiment file.
-
-    Raises:
-        ExperimentError: If it is missing, not a file, empty, too large or not text.
-    """
+    """The text of an experiment file."""
     if path.is_dir():
         inside = path / "experiment.toml"
         hint = f"; to run it again, name {inside}" if inside.is_file() else f"; {_SHAPE}"

@@ -41,11 +41,7 @@ _brought: dict[str, Path] = {}
 
 
 def read_module(home: str) -> tuple[ModuleType, str]:
-    """The module of a name or of a file, and the hash of its source; empty if it has no file.
-
-    Raises:
-        DumbbellError: If there is none, or it cannot be imported.
-    """
+    """The module of a name or of a file, and the hash of its source; empty if it has no file."""
     with _LOCK:
         return _file(home) if home.endswith(".py") else _module(home)
 

@@ -35,9 +35,6 @@ class Dimension:
         Args:
             text: The quantity, such as ``"100 Mbit/s"``.
             zero: Whether zero is valid.
-
-        Raises:
-            QuantityError: If it is not a number with a unit of this dimension, or out of range.
         """
         return checked(_core.parse_quantity, as_json(text), self.name, zero)
 
@@ -62,11 +59,7 @@ def checked(read: Callable[..., T], *arguments: object) -> T:
 
 
 def parse_probability(value: object) -> float:
-    """Reads a probability (0 to less than 1), as a number or text such as ``"1e-4"``, ``"0.1 %"``.
-
-    Raises:
-        QuantityError: If it is none.
-    """
+    """Reads a probability (0 to less than 1): a number or text such as ``"1e-4"``, ``"0.1 %"``."""
     return checked(_core.parse_probability, as_json(value))
 
 

@@ -30,11 +30,7 @@ def is_custom(cc: str) -> bool:
 
 
 def name_of(algorithm: type) -> str:
-    """The name of a class in an experiment: ``my_module:MyCC``.
-
-    Raises:
-        ExperimentError: If it is not a complete algorithm class.
-    """
+    """The name of a class in an experiment: ``my_module:MyCC``."""
     try:
         _check_class(algorithm, algorithm.__name__)
     except DumbbellError as error:
@@ -43,11 +39,7 @@ def name_of(algorithm: type) -> str:
 
 
 def find(cc: str) -> tuple[str, str]:
-    """Name and SHA-256 of the source of the custom algorithm that `cc` names.
-
-    Raises:
-        DumbbellError: If the class does not exist, is not an algorithm or lacks an option.
-    """
+    """Name and SHA-256 of the source of the custom algorithm that `cc` names."""
     name, digest, cls, options = _load(cc)
     signature = inspect.signature(cls)
     try:
@@ -62,11 +54,7 @@ def find(cc: str) -> tuple[str, str]:
 def classes(
     algorithms: Iterable[str], sources: Mapping[str, str]
 ) -> dict[str, tuple[type[_Algorithm], dict[str, Any]]]:
-    """Class and options of each custom algorithm, by the text of the flows' ``cc``.
-
-    Raises:
-        DumbbellError: If a class cannot be loaded, or its source differs from that of `sources`.
-    """
+    """Class and options of each custom algorithm, by the text of the flows' ``cc``."""
     found = {}
     for cc in filter(is_custom, dict.fromkeys(algorithms)):
         name, digest, cls, options = _load(cc)

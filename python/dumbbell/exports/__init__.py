@@ -44,9 +44,6 @@ def export(folder: Path, kind: str, out: Path) -> list[Path]:
 
     Returns:
         The files.
-
-    Raises:
-        ResultError: If there is no such format, it is not a result, or it has nothing for it.
     """
     if kind not in FORMATS:
         raise ResultError(f"--format: {unknown('format', kind, list(FORMATS))}")

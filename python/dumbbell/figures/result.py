@@ -60,9 +60,6 @@ def draw(
         seed: Which seed; the first that is not invalid if not given.
         beside: What the legend calls it, and a result, such as of the same with real packets.
         make: What makes an empty figure.
-
-    Raises:
-        DumbbellError: If there is no such figure or seed, or the result has nothing to show in it.
     """
     run, rows = _choose(result, name, seed)
     other = None if beside is None else (beside[0], _choose_beside(run, beside[1]))

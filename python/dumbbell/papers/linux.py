@@ -71,11 +71,7 @@ class Measurements:
 
     @classmethod
     def load(cls, folder: Path) -> Measurements | None:
-        """What the folder of a paper has of Linux; None if it has nothing.
-
-        Raises:
-            DumbbellError: If the file is damaged.
-        """
+        """What the folder of a paper has of Linux; None if it has nothing."""
         file = folder / FILE
         if not file.is_file():
             return None

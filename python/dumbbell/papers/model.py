@@ -337,11 +337,7 @@ class Paper(_Model):
 
     @classmethod
     def load(cls, folder: Path) -> Self:
-        """Reads the ``paper.toml`` of a paper's folder.
-
-        Raises:
-            DumbbellError: If there is none, or it is not valid.
-        """
+        """Reads the ``paper.toml`` of a paper's folder."""
         file = folder / "paper.toml"
         try:
             said = tomllib.loads(file.read_text("utf-8"))

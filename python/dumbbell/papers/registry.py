@@ -34,11 +34,7 @@ def folders() -> dict[str, Path]:
 
 
 def folder_of(paper: str) -> Path:
-    """The folder of a paper: of its id, or the path itself if it is one with a ``paper.toml``.
-
-    Raises:
-        DumbbellError: If there is no such paper.
-    """
+    """The folder of a paper: of its id, or the path itself if it is one with a ``paper.toml``."""
     known = folders()
     if paper in known:
         return known[paper]

@@ -99,11 +99,7 @@ class PaperFolder:
         return done
 
     def reopen(self) -> Reproduction:
-        """What was reproduced before, without running anything.
-
-        Raises:
-            DumbbellError: If a run or a figure is missing.
-        """
+        """What was reproduced before, without running anything."""
         runs = self._saved(self._wanted())
         found = self._conclude(runs, self._testbed_runs(self._testbed_plan()))
         for figure in found.figures:
@@ -113,22 +109,14 @@ class PaperFolder:
         return found
 
     def draw(self, figures: Sequence[str]) -> list[Path]:
-        """Runs what some figures need and draws them; returns the files without their suffix.
-
-        Raises:
-            DumbbellError: If there is no such figure.
-        """
+        """Runs what some figures need and draws them; returns the files without their suffix."""
         chosen = [self._find(figure) for figure in figures]
         needed = {experiment for figure in chosen for experiment in figure.experiments}
         there = SavedResults(self.folder / "runs", needed).counts()
         return self._draw(chosen, self._run(needed, there))
 
     def figure(self, name: str) -> Figure:
-        """Draws a figure from the runs that are there.
-
-        Raises:
-            DumbbellError: If there is no such figure, or a run that it needs is not there.
-        """
+        """Draws a figure from the runs that are there."""
         from dumbbell.figures import styled
 
         figure = self._find(name.removesuffix(testbed.SUFFIX))

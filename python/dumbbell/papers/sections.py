@@ -35,11 +35,7 @@ _FULL: Final = "{full}"
 
 
 def sections(study: Study, runs: Runs | None, measured: Measured) -> list[Section]:
-    """Reads ``report.md`` and fills it in; without runs its placeholders are only checked.
-
-    Raises:
-        DumbbellError: If a placeholder names nothing.
-    """
+    """Reads ``report.md`` and fills it in; without runs its placeholders are only checked."""
     file, report, found = study.paper.folder / "report.md", _Report(study, runs, measured), []
     text = file.read_text("utf-8") if file.is_file() else ""
     for part in re.split(r"^## ", text, flags=re.MULTILINE)[1:]:

@@ -104,11 +104,7 @@ class Study:
 
     @classmethod
     def load(cls, folder: Path) -> Study:
-        """Reads the folder of a paper.
-
-        Raises:
-            DumbbellError: If it is not one; the error names file, key and what would be valid.
-        """
+        """Reads the folder of a paper."""
         study = cls(Paper.load(folder), _functions(folder / "paper.py"))
         try:
             study._check()
@@ -252,11 +248,7 @@ def _functions(file: Path) -> dict[str, dict[str, partial[Any]]]:
 
 
 def _named(function: Callable[..., T], file: Path, mark: str, *args: Any, **options: Any) -> T:
-    """Calls a function of ``paper.py``; a mistake in it is an error that names file and line.
-
-    Raises:
-        DumbbellError: If the function raised anything.
-    """
+    """Calls a function of ``paper.py``; a mistake in it is an error that names file and line."""
     try:
         return function(*args, **options)
     except DumbbellError:

@@ -34,9 +34,6 @@ def write_report(folder: Path, out: Path | None = None) -> Path:
 
     Returns:
         The file.
-
-    Raises:
-        ResultError: If there is nothing in the folder that could be told of.
     """
     found, path = contents(folder), out or folder / "report.html"
     version = _core.__version__
@@ -59,11 +56,7 @@ def write_report(folder: Path, out: Path | None = None) -> Path:
 
 
 def contents(folder: Path) -> dict[str, Result] | Dataset:
-    """What a folder holds: results by name, or a sweep.
-
-    Raises:
-        ResultError: If it holds neither.
-    """
+    """What a folder holds: results by name, or a sweep."""
     if not folder.is_dir():
         problem = "is a file" if folder.exists() else "there is no such folder"
         raise ResultError(f"{folder}: {problem}; name a result, or a folder that holds results")

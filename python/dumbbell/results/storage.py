@@ -81,10 +81,6 @@ def reserve(
     """Reserves a folder for a result that is yet to be made, and gives what writes it.
 
     Args are those of `check`; a link is followed.
-
-    Raises:
-        OverwriteError: If the folder holds another result.
-        ResultError: If it holds something else, cannot be written, or another process writes it.
     """
     path = Path(folder)
     check(path, expected, seeds, overwrite=overwrite)
@@ -167,10 +163,6 @@ def check(
         expected: The `identity` of the result; None for a measurement, which is always new.
         seeds: The seeds of the result; None if they are not yet known.
         overwrite: Whether another result that is there may be replaced.
-
-    Raises:
-        OverwriteError: If it holds another result, and `overwrite` is false.
-        ResultError: If it holds anything else.
     """
     if not folder.exists() or not _files(folder):
         return False
@@ -219,11 +211,7 @@ def _files(folder: Path) -> list[str]:
 
 
 def load(folder: str | Path) -> tuple[Experiment, dict[str, Any], dict[str, Any]]:
-    """Reads the experiment, ``meta.json`` and the tables of a result folder.
-
-    Raises:
-        ResultError: If it is not one.
-    """
+    """Reads the experiment, ``meta.json`` and the tables of a result folder."""
     path = Path(folder)
     if missing := [name for name in sorted(_FILES) if not (path / name).is_file()]:
         problem = "it is a file" if path.is_file() else "there is no such folder"

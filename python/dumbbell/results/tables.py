@@ -52,11 +52,7 @@ _ALL: Final = (*TABLES, *SUBFLOW_TABLES.values())
 
 
 def read_table(file: Path, columns: list[str] | None = None) -> pl.DataFrame:
-    """Reads a table, or some columns of it. What its path has in brackets is no pattern.
-
-    Raises:
-        ResultError: If the file is not whole.
-    """
+    """Reads a table, or some columns of it. What its path has in brackets is no pattern."""
     try:
         return pl.read_parquet(file, columns=columns, glob=False)
     except pl.exceptions.ComputeError as error:

@@ -83,11 +83,7 @@ class Dataset:
     """
 
     def __init__(self, folder: Path) -> None:
-        """The sweep in `folder`.
-
-        Raises:
-            ResultError: If there is none.
-        """
+        """The sweep in `folder`."""
         self.folder = folder
         if not (folder / PLAN).is_file():
             problem = "there is no plan.parquet in it" if folder.is_dir() else "no such folder"
@@ -156,11 +152,7 @@ class Store:
     """
 
     def __init__(self, folder: Path) -> None:
-        """Opens, or makes, the folder of a sweep, and clears what a killed process left.
-
-        Raises:
-            ResultError: If something else is there, it cannot be written, or another process does.
-        """
+        """Opens, or makes, the folder of a sweep, and clears what a killed process left."""
         self.folder = folder
         _check(folder)
         with ExitStack() as undo, self._writing():

@@ -78,10 +78,6 @@ def draw(
         metric: A column of ``runs``, an SQL expression of several, or ``share of bbr3``: the share
             of an algorithm in the data that all flows delivered.
         where: Which runs, in SQL; all of them if not given.
-
-    Raises:
-        ResultError: If `folder` is no sweep, or no run has a value.
-        DumbbellError: If there is no such figure, axis or metric.
     """
     dataset = Dataset(folder)
     axes = dataset.axes
