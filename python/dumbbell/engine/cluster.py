@@ -37,8 +37,8 @@ class Cluster:
         self, scenario: str, algorithms: Iterable[str], sources: Mapping[str, str]
     ) -> RunOutput:
         """As `dumbbell.engine.simulation.simulate`, on a worker; packets are not recorded."""
-        args = (scenario, list(algorithms), dict(sources), engine())
-        future = self.executor.submit(_simulate, *args)
+        args = (scenario, list(algorithms), dict(sources))
+        future = self.executor.submit(_simulate, engine(), *args)
         while not wait([future], _POLL_INTERVAL).done:
             if self._is_left.is_set():
                 raise InterruptedError
@@ -91,8 +91,6 @@ def check_build(built: str, here: str) -> None:
         raise DumbbellError(f"{problem}; install the same build of dumbbell on both")
 
 
-def _simulate(
-    scenario: str, algorithms: list[str], sources: dict[str, str], built: str
-) -> RunOutput:
+def _simulate(built: str, *args: Any) -> RunOutput:
     check_build(built, engine())
-    return RunOutput.of(simulate(scenario, algorithms, sources))
+    return RunOutput.of(simulate(*args))

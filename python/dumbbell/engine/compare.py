@@ -230,10 +230,9 @@ def _half(rtt: str) -> str:
         raise ExperimentError(str(error), key="rtt") from None
 
 
-def _flow(name: str, cc: str, *, rtt: str, repeat: int) -> Flow:
+def _flow(name: str, cc: str, **others: Any) -> Flow:
     with _arguments({"cc": "against"} if name == "against" else {}):
-        transport = "udt" if _core.needs_udt(cc) else "tcp"
-        return Flow(name=name, cc=cc, rtt=rtt, repeat=repeat, transport=transport)
+        return Flow(name=name, cc=cc, transport="udt" if _core.needs_udt(cc) else "tcp", **others)
 
 
 def values_of(metric: str, result: Result) -> list[list[float | None]]:
@@ -250,17 +249,10 @@ def _bar(name: str, runs: list[float], metric: str) -> dict[str, Any]:
 
 
 def achieved(result: Result, own: pl.Expr) -> pl.DataFrame:
-    """What the flows that `own` chooses achieved together, one row a seed.
-
-    Returns:
-        The columns of `metrics.over_flows`; utilisation of the link that is used most; jain over
-        all flows.
-    """
-    runs = metrics.over_flows(metrics.summary(result).filter(own))
-    used = metrics.utilisation(result).group_by("seed").agg(pl.col("utilisation").max())
-    for table in (used, metrics.fairness(result)):
-        runs = runs.join(table, on="seed", how="left", maintain_order="left")
-    return runs
+    """What the flows that `own` chooses achieved together; the columns of `RUN_METRICS` by seed."""
+    flows = metrics.summary(result).filter(own)
+    runs = metrics.run_summary(result, flows, metrics.link_summary(result))
+    return runs.select("seed", *RUN_METRICS)
 
 
 def _judge(result: Result, rival: Result | None) -> pl.DataFrame:

@@ -13,7 +13,7 @@ import platform
 import subprocess
 import sys
 import tempfile
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
@@ -130,19 +130,14 @@ def _without_unknown(output: RunOutput, scenario: str) -> RunOutput:
 def provided(algorithms: Iterable[str]) -> Iterator[dict[str, str]]:
     """Adds the algorithms that the kernel lacks by eBPF, and removes them at the end.
 
-    Yields:
-        The kernel's name of each. An algorithm that neither the kernel nor eBPF has keeps the name
-        of the simulator's, and using it is an error.
+    Yields the kernel's name of each. An algorithm that neither the kernel nor eBPF has keeps the
+    name of the simulator's, and using it is an error.
     """
     wanted = {cc.partition("(")[0].strip() for cc in algorithms}
     names = {name: _NAMES.get(name, name) for name in wanted}
     lacking = sorted(name for name in wanted.intersection(bpf.names()) if not _has(names[name]))
-    names |= {name: bpf.kernel_name(name) for name in lacking}
-    if not lacking:
-        yield names
-        return
-    with bpf.load(lacking):
-        yield names
+    with bpf.load(lacking) if lacking else nullcontext():
+        yield names | {name: bpf.kernel_name(name) for name in lacking}
 
 
 def _has(name: str) -> bool:

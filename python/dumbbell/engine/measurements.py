@@ -39,11 +39,8 @@ def missing(
 ) -> dict[Path, Experiment]:
     """Those of the experiments, by their folder, that this kernel has not measured yet.
 
-    Args:
-        wanted: The experiments.
-        overwrite: Whether measurements of other settings, or of another kernel, may be replaced;
-            if one is there and may not, an `OverwriteError` is raised.
-        repeat_invalid: Whether an experiment with invalid runs counts as missing.
+    With `repeat_invalid` one with invalid runs counts as missing. If there is a measurement of
+    other settings, or of another kernel, and it may not be overwritten, that is an error.
     """
     lacking = {}
     for folder, experiment in wanted.items():

@@ -202,8 +202,10 @@ def run_each(
         raise DumbbellError(f'backend: there is no "{backend}"; write simulator or linux')
     is_real = backend == "linux"
     resolved = [experiment.resolve() for experiment in experiments]
-    if not is_real:
-        _refuse_programs(resolved)
+    for number, flow in (pair for one in resolved for pair in enumerate(one.flows)):
+        if flow.command is not None and not is_real:
+            problem = 'a program sends real packets; run it with the backend "linux"'
+            raise ExperimentError(problem, key=f"flow[{number}].command")
     flows = [flow for one in resolved for flow in one.flows if is_real and flow.transport == "tcp"]
     store = Store.default()
     with ExitStack() as held:
@@ -229,14 +231,6 @@ def run_each(
             if isinstance(error, KeyboardInterrupt):
                 raise Interrupted(runs.kept, runs.total) from None
             raise
-
-
-def _refuse_programs(experiments: Iterable[Experiment]) -> None:
-    for experiment in experiments:
-        for number, flow in enumerate(experiment.flows):
-            if flow.command is not None:
-                problem = 'a program sends real packets; run it with the backend "linux"'
-                raise ExperimentError(problem, key=f"flow[{number}].command")
 
 
 class _Done(NamedTuple):

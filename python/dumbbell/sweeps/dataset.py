@@ -76,11 +76,7 @@ class Part(NamedTuple):
 
 
 class Dataset:
-    """A sweep's folder, to read from.
-
-    Attributes:
-        folder: The folder.
-    """
+    """A sweep's folder, to read from."""
 
     def __init__(self, folder: Path) -> None:
         """The sweep in `folder`."""
@@ -145,11 +141,7 @@ def files_of(table: str, parts: list[Part]) -> list[Path]:
 
 
 class Store:
-    """A sweep's folder, to write to; only one process at a time can.
-
-    Attributes:
-        folder: The folder.
-    """
+    """A sweep's folder, to write to; only one process at a time can."""
 
     def __init__(self, folder: Path) -> None:
         """Opens, or makes, the folder of a sweep, and clears what a killed process left."""

@@ -78,7 +78,11 @@ def run_sweep(
     """
     sweep = source if isinstance(source, Sweep) else Sweep.load(source)
     numbers = sweep.seeds(seeds)
-    points = _plan(sweep, progress)  # before the folder is made
+    points = []  # before the folder is made
+    for point in sweep.points():
+        points.append(point)
+        if len(points) % _MANY == 0:
+            progress("planning", len(points) / sweep.count)
     with Store(Path(out)) as store, _pool(jobs, dask) as (pool, at_once):
         driver = _Driver(sweep, points, store, pool, at_once, series, progress, finished)
         driver.go_through({point.number: numbers for point in driver.points})
@@ -136,7 +140,10 @@ class _Driver:
         asked = _table(self.sweep, runs)
         axes = {axis.name: {"key": axis.key, "unit": axis.unit} for axis in self.sweep.axes}
         self.store.write_plan(asked, axes, self.sweep.text)
-        self._look_up({run.name for run in runs} - self.there)
+        if stored := self.packs.get(sorted({run.name for run in runs} - self.there)):
+            self.store.add(stored)
+            self.there.update(stored["runs"]["run"])
+            self.before.update(stored["runs"]["run"])
         self.found = sum(run.name in self.before for run in runs)
         self.total = len(runs)
         missing = {run.name: run for run in runs if run.name not in self.there}
@@ -162,13 +169,6 @@ class _Driver:
             seeds |= {point: until.next_seeds(seeds[point]) for point in grow}
             self.go_through(seeds)
 
-    def _look_up(self, names: set[str]) -> None:
-        """Takes those of the runs that the run store has."""
-        if stored := self.packs.get(sorted(names)):
-            self.store.add(stored)
-            self.there.update(stored["runs"]["run"])
-            self.before.update(stored["runs"]["run"])
-
     def _run(self, missing: list[Run], asked: pl.DataFrame) -> None:
         built, left = build(), iter(missing)
         work = sum(run.point.cost for run in missing)
@@ -189,12 +189,11 @@ class _Driver:
                 done = over + sum(monitor.done for monitor in running.values())
                 self.progress(f"{self.made:,} new of {self.total:,} runs", done / work)
         except BaseException:
-            monitors = [monitor.run for monitor in running.values()]
-            for future, run in zip(running, monitors, strict=True):
+            for future, monitor in running.items():
                 future.cancel()
-                run.stop()
+                monitor.run.stop()
             if local:
-                stop_all(running, monitors)
+                stop_all(running, [monitor.run for monitor in running.values()])
             raise
 
     def _take(self, tables: Tables, asked: pl.DataFrame) -> None:
@@ -226,16 +225,6 @@ def _is_shared(points: list[Point]) -> bool:
         if '"sources"' in point.scenario
         for name in json.loads(point.scenario).get("sources", {})
     )
-
-
-def _plan(sweep: Sweep, progress: Progress) -> list[Point]:
-    """All points of a sweep."""
-    points = []
-    for point in sweep.points():
-        points.append(point)
-        if len(points) % _MANY == 0:
-            progress("planning", len(points) / sweep.count)
-    return points
 
 
 def _chunk(missing: Iterator[Run]) -> list[Run]:

@@ -211,11 +211,8 @@ def _chart(dataset: Dataset, metric: str, by: str | None, where: str | None, *mo
         cc = found[1].replace("'", "''")
         same = "flows.point = runs.point and flows.seed = runs.seed"
         part = f"sum(delivered) filter (cc = '{cc}') / sum(delivered)"
-        sql, key, column = (
-            f"(select {part} from flows where {same})",
-            "share",
-            share_column(found[1]),
-        )
+        sql = f"(select {part} from flows where {same})"
+        key, column = "share", share_column(found[1])
     elif metric not in METRICS:
         sql, key, column = metric, "value", Column(metric)
     axes, tables = dataset.axes, {}

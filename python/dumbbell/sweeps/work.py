@@ -71,25 +71,16 @@ def simulate(
 ) -> Tables:
     """Simulates some runs; returns what is kept of them, each table with a column ``run`` first.
 
-    Args:
-        runs: The runs.
-        built: The `build` that they are named after.
-        series: Whether time series are kept.
-        monitor: Shows the progress; stops the chunk.
-
-    Raises:
-        DumbbellError: If the build here is another one.
-        InterruptedError: If it was stopped.
+    The runs are named after the `build` that is `built`; one of another build is an error. If
+    `monitor` stops the chunk, that is an `InterruptedError`.
     """
     check_build(built, build())
     monitor = monitor or ChunkMonitor()
     finished, scenarios = [], []
     for number, run in enumerate(runs):
         scenario = json.loads(run.point.scenario) | {"seed": run.seed}
-        algorithms, sources = (
-            [flow["cc"] for flow in scenario["flows"]],
-            scenario.get("sources", {}),
-        )
+        algorithms = [flow["cc"] for flow in scenario["flows"]]
+        sources = scenario.get("sources", {})
         monitor.cost = run.point.cost
         try:
             output = simulation.simulate(json.dumps(scenario), algorithms, sources, monitor.run)
