@@ -92,8 +92,7 @@ _OFFERED = {
     "sweeps.result": ["SweepResult", "load", "sweep"],
 }
 _HOMES = {name: home for home, names in _OFFERED.items() for name in names}
-_MODULES = ("cc", "figures", "metrics", "theory", "udt")
-"""What else there is to use."""
+_MODULES = ("cc", "figures", "metrics", "theory", "udt")  # what else there is to use
 
 
 def __getattr__(name: str) -> Any:

@@ -21,9 +21,7 @@ Cell: TypeAlias = "str | float | Interval | None"
 """Text as it shall stand, a number in the unit of result tables, or one with an interval."""
 
 _NONE: Final = "—"
-
-_NARROWEST: Final = 20
-"""No column of text is made narrower than this, characters."""
+_NARROWEST: Final = 20  # no column of text is made narrower than this, characters
 
 
 @runtime_checkable

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-_MOST_ERRORS: Final = 20
-"""At most this many errors of one experiment are written out."""
+_MOST_ERRORS: Final = 20  # at most this many errors of one experiment are written out
 
 
 class DumbbellError(ValueError):

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from dumbbell._core import __version__
-from dumbbell.checks.kernel_grid import METRICS, SCHEMA
-from dumbbell.checks.kernel_table import table
+from dumbbell.checks.kernel_grid import METRICS, SCHEMA, table
 from dumbbell.experiment.files import write_text
 from dumbbell.experiment.quantities import TIME, parse_probability
 from dumbbell.figures import save, styled

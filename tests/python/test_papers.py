@@ -26,9 +26,16 @@ from dumbbell.papers.model import (
     PublishedTable,
 )
 from dumbbell.papers.numbers import DotPlot, rows
-from dumbbell.papers.outcome import Claim, Judgement, LinuxSource, Number, Reproduction
+from dumbbell.papers.outcome import (
+    Claim,
+    Judgement,
+    LinuxSource,
+    Number,
+    Reproduction,
+    answer,
+    headline,
+)
 from dumbbell.papers.reproduction import PaperFolder, RunOptions
-from dumbbell.papers.verdicts import answer, headline
 
 if TYPE_CHECKING:
     from dumbbell.papers.outcome import VerdictName

@@ -13,11 +13,10 @@ from browser import CHROMIUM, Browser
 
 from dumbbell import papers
 from dumbbell.cli.plot import plot_folder
-from dumbbell.papers.outcome import VERDICTS
+from dumbbell.papers.outcome import MARKS, VERDICTS
 from dumbbell.papers.page import write_index, write_paper
 from dumbbell.papers.registry import PAPERS
 from dumbbell.papers.reproduction import PaperFolder
-from dumbbell.papers.verdicts import MARKS
 from dumbbell.results.result import Result
 
 if TYPE_CHECKING:

@@ -38,11 +38,8 @@ _PAYLOAD: Final = 1448 / 1500
 _RTT: Final = 0.04
 _BDP: Final = _RATE * _RTT / 8 / 1500
 _SAMPLE: Final = 0.002
-_CHANGE: Final = 10.0
-"""When the rate changes in A.15 and A.16, s."""
-
-_SETTLED: Final = 5.0
-"""From when on all that A.22's application wrote at first has been sent, s."""
+_CHANGE: Final = 10.0  # when the rate changes in A.15 and A.16, s
+_SETTLED: Final = 5.0  # from when on all that A.22's application wrote at first has been sent, s
 
 
 def version(cc: str) -> int:

@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from dumbbell.metrics.intervals import Until
     from dumbbell.results.result import Result
 
-_PACKET: Final = 1500
-"""Of how many bytes the packets are in which a BDP is shown."""
+_PACKET: Final = 1500  # of how many bytes the packets are in which a BDP is shown
 
 
 def run_file(

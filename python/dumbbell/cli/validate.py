@@ -30,7 +30,6 @@ def validate_grid(
 ) -> None:
     """Compare simulator and real packets over a grid of flows."""
     from dumbbell.checks import kernel_grid
-    from dumbbell.checks.kernel_table import table
 
     rates, rtts, queues, losses = map(split_list, (rate, rtt, queue, loss))
     algorithms = options.split_algorithms(cc)
@@ -53,4 +52,4 @@ def validate_grid(
     if json:
         print_json({"duration": duration, "cells": cells.to_dicts()})
         return
-    print_line(table(cells).markdown())
+    print_line(kernel_grid.table(cells).markdown())

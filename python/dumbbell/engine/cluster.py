@@ -18,9 +18,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_PATIENCE: Final = 30
-"""How long to wait for the first worker, s."""
-
+_PATIENCE: Final = 30  # how long to wait for the first worker, s
 _POLL_INTERVAL: Final = 0.2
 """How soon a thread that waits for a worker notices that the cluster is left, s."""
 

@@ -33,8 +33,7 @@ if TYPE_CHECKING:
 Backend = Literal["simulator", "linux"]
 """What runs an experiment: the simulator, or this machine's kernel with real packets."""
 
-_POLL_INTERVAL: Final = 0.1
-"""How often progress is reported, s."""
+_POLL_INTERVAL: Final = 0.1  # how often progress is reported, s
 
 
 class Options(TypedDict, total=False):

@@ -22,11 +22,8 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any
 
-_NOTICE: Final = 0.2
-"""A simulation ends by itself within this time after it was stopped, s."""
-
-_PATIENCE: Final = 0.6
-"""Threads that have not ended after this time are left alone, s."""
+_NOTICE: Final = 0.2  # a simulation ends by itself within this time after it was stopped, s
+_PATIENCE: Final = 0.6  # threads that have not ended after this time are left alone, s
 
 _threads: Final[dict[int, _core.RunMonitor]] = {}
 """The threads that run custom algorithms, and the monitors of their simulations."""

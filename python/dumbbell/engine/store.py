@@ -43,12 +43,8 @@ if TYPE_CHECKING:
 
     Tables = dict[str, pl.DataFrame]
 
-_LIMIT: Final = 10 * 10**9
-"""The default limit of the store, bytes."""
-
-_LAYOUT: Final = "1"
-"""Changes when the content of an entry changes."""
-
+_LIMIT: Final = 10 * 10**9  # the default limit of the store, bytes
+_LAYOUT: Final = "1"  # changes when the content of an entry changes
 _CHECKSUM: Final = 32
 
 _INDEX: Final = "index.sqlite"
@@ -56,9 +52,7 @@ _INDEX: Final = "index.sqlite"
 _ABANDONED: Final = 3600.0
 """A partial entry that is older than this was left by a killed process, s."""
 
-_PATIENCE: Final = 10.0
-"""How long another process may hold the index, s."""
-
+_PATIENCE: Final = 10.0  # how long another process may hold the index, s
 _SCHEMA: Final = "create table if not exists runs (name text primary key, pack text) without rowid"
 
 _FIND: Final = """\

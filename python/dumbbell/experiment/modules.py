@@ -33,8 +33,7 @@ class _Read(NamedTuple):
     beside: list[Path]
 
 
-_modules: dict[str, _Read] = {}
-"""The modules that were read, by path or by name."""
+_modules: dict[str, _Read] = {}  # the modules that were read, by path or by name
 
 _brought: dict[str, Path] = {}
 """The modules beside it that the file imported that was read last; no other file has them."""

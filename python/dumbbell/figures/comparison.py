@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-_APART: Final = 1.8
-"""How far apart algorithms stand at one setting of `curves`, points."""
+_APART: Final = 1.8  # how far apart algorithms stand at one setting of `curves`, points
 
 
 def curves(axes: Axes, rows: Iterable[dict[str, Any]]) -> None:

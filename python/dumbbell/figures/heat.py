@@ -16,12 +16,10 @@ if TYPE_CHECKING:
     from matplotlib.collections import PathCollection
     from matplotlib.image import AxesImage
 
+# More settings than these are not all written at an axis.
 _MOST_COLUMNS: Final = 10
 _MOST_ROWS: Final = 16
-"""More settings than this are not all written at an axis."""
-
-_LIGHT: Final = 0.52
-"""On a shade that is lighter than this (luma, 0 to 1) text is black."""
+_LIGHT: Final = 0.52  # on a shade that is lighter than this (luma, 0 to 1) text is black
 
 SHADES: Final = "cividis"
 """A colour map that is even in lightness, made for colour-vision deficiencies."""

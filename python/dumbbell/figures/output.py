@@ -30,8 +30,7 @@ logging.getLogger("fontTools.subset").setLevel(logging.ERROR)
 _DPI: Final = 200
 FINE: Final = 600
 """Dots per inch of a picture for a paper."""
-_FLATTEST: Final = 0.75
-"""A narrower figure is no flatter than this: its type stays as large."""
+_FLATTEST: Final = 0.75  # a narrower figure is no flatter than this: its type stays as large
 _METADATA: Final = {
     "pdf": {"CreationDate": None},
     "png": {"Software": None},

@@ -130,8 +130,7 @@ def _choose_beside(run: SampledRuns, beside: SampledRuns) -> SampledRuns:
     return beside.of_seed(beside.valid().seeds[0])
 
 
-_OF_LINK: Final = ("capacity", "delay")
-"""The panels of each link in the figure of links."""
+_OF_LINK: Final = ("capacity", "delay")  # the panels of each link in the figure of links
 
 
 def _height(run: SampledRuns, part: str, width: float, *, alone: bool) -> float:

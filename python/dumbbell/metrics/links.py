@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 LINK: Final = ["seed", "link"]
 """The columns that name a link of a run."""
 
-_MOST_STEPS: Final = 4000
-"""Into how many steps of time the capacity of a link is divided, at most."""
+_MOST_STEPS: Final = 4000  # into how many steps of time the capacity of a link is divided, at most
 
 
 def utilisation(result: Runs, *, since: float = 0.0, until: float | None = None) -> pl.DataFrame:

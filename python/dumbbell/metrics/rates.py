@@ -233,8 +233,7 @@ def rates_between(
     return joined.select(*FLOW, *rates).collect().rechunk()
 
 
-_TIMES: Final = ("begin", "end")
-"""When counters are looked at: columns of times."""
+_TIMES: Final = ("begin", "end")  # when counters are looked at: columns of times
 
 
 def _samples(result: Runs, counters: list[str], flows: pl.LazyFrame) -> pl.LazyFrame:

@@ -83,10 +83,8 @@ def _verdict(support: float | None, confidence: float) -> VerdictName:
 def is_near(measured: Estimate, published: float, runs: int) -> bool | None:
     """Whether a number is within `NEAR` of the published one; None if its interval says neither.
 
-    Args:
-        measured: The number; a median beyond the limit of observation is above what is near.
-        published: The published one.
-        runs: How many there are; too few for a bootstrap say nothing of what needs one.
+    A median beyond the limit of observation is above what is near. `runs` that are too few for a
+    bootstrap say nothing of what needs one.
     """
     needs_bootstrap = None in measured.runs or not measured.runs
     is_unknown = measured.value is None and measured.limit is None and not measured.runs

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from dumbbell.metrics.intervals import Estimate
+    from dumbbell.papers.model import PublishedNumber
     from dumbbell.papers.outcome import Judgement
     from dumbbell.papers.runs import Asked
     from dumbbell.papers.study import Study
@@ -48,15 +50,9 @@ class Measurements:
         """The paper's numbers that were measured, by their ids."""
         found = {}
         for said in study.paper.numbers:
-            try:
-                measured = study.measure(study.runs({}, table=self.values), [said])[said.id]
-            except NotRunError:
-                continue
-            try:
-                matched = study.measure(study.runs({}, table=self.matched), [said])[said.id]
-            except NotRunError:
-                matched = None
-            found[said.id] = TestbedNumber(measured, matched, *self.counts[said.experiment])
+            if measured := _measured(study, said, self.values):
+                matched = _measured(study, said, self.matched)
+                found[said.id] = TestbedNumber(measured, matched, *self.counts[said.experiment])
         return found
 
     def judge(self, study: Study) -> dict[str, Judgement]:
@@ -101,6 +97,12 @@ class Measurements:
             rows.append(row)
         source = {"kernel": self.source.kernel, "date": self.source.date, "note": self.source.note}
         return source | {"runs": self.counts, "values": rows}
+
+
+def _measured(study: Study, said: PublishedNumber, table: Values) -> Estimate | None:
+    with suppress(NotRunError):
+        return study.measure(study.runs({}, table=table), [said])[said.id]
+    return None
 
 
 def of_runs(study: Study, real: TestbedRuns, folder: Path) -> Measurements:

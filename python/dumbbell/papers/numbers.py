@@ -9,20 +9,16 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from dumbbell.display import alike, format_significant
 from dumbbell.papers.helpers import minus
+from dumbbell.papers.judge import NEAR
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from dumbbell.metrics.intervals import Estimate
     from dumbbell.papers.outcome import Number
 
-_NEAR: Final = 0.2
-"""How far from 1 a ratio of measured to published may be to count as near."""
-
-_OCTAVES: Final = 2
-"""The axis of dots is from a quarter of the published value to four times it."""
-_COLUMNS: Final = 56
-"""Places of dots along the axis; dots of one place are stacked."""
+_OCTAVES: Final = 2  # the axis of dots is from a quarter of the published value to four times it
+_COLUMNS: Final = 56  # places of dots along the axis; dots of one place are stacked
 
 
 @dataclass(frozen=True)
@@ -56,7 +52,11 @@ def unit(number: Number) -> str:
 def rows(numbers: Sequence[Number]) -> list[NumberRow]:
     """Rows of numbers of one unit."""
     decimals = max(_decimals(number.spec.published) for number in numbers)
-    fixed = alike((end for number in numbers for end in _ends(number)), decimals)
+    found = [number.measured for number in numbers]
+    for real in (number.testbed for number in numbers if number.testbed):
+        found += [real.measured, *([real.matched] if real.matched else [])]
+    ends = (end for one in found for end in one.ends.values() if end is not None)
+    fixed = alike(ends, decimals)
     return [_row(number, decimals, fixed) for number in numbers]
 
 
@@ -82,14 +82,6 @@ def _row(number: Number, decimals: int, fixed: Callable[[float], str]) -> Number
 def _decimals(value: float) -> int:
     """How many decimals a published value is printed with."""
     return len(f"{value:.10f}".rstrip("0").partition(".")[2])
-
-
-def _ends(number: Number) -> Iterator[float]:
-    """The values of a row that are not beyond what was observed."""
-    testbed = number.testbed
-    for found in (number.measured, *((testbed.measured, testbed.matched) if testbed else ())):
-        if found is not None:
-            yield from (end for end in found.ends.values() if end is not None)
 
 
 def _value(value: float | None, found: Estimate, fixed: Callable[[float], str]) -> str:
@@ -121,8 +113,8 @@ def _rank(number: Number) -> str:
 def near(numbers: Sequence[Number]) -> str:
     """How many numbers are near the published ones."""
     ratios = [number.ratio for number in numbers if number.spec.ratio]
-    count = sum(ratio is not None and abs(ratio - 1) <= _NEAR for ratio in ratios)
-    return f"{count} of {len(ratios)} within {100 * _NEAR:.0f} % of the published value"
+    count = sum(ratio is not None and abs(ratio - 1) <= NEAR for ratio in ratios)
+    return f"{count} of {len(ratios)} within {100 * NEAR:.0f} % of the published value"
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from dumbbell.figures import inline
-from dumbbell.papers import numbers, verdicts
+from dumbbell.papers import numbers, outcome
 from dumbbell.papers.helpers import minus
 from dumbbell.papers.testbed import SUFFIX
 from dumbbell.report import page
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from dumbbell.papers.outcome import PaperFigure, Reproduction
@@ -23,27 +23,29 @@ if TYPE_CHECKING:
 
 def write_paper(of: Reproduction, out: Path | None = None) -> Path:
     """Writes ``index.html`` into the folder of a reproduction, or `out`, and returns its path."""
-    by_id = {figure.id: figure for figure in of.figures}
-    sections = [(section, _with_real(section.figures, by_id)) for section in of.sections]
-    shown = {name for _, names in sections for name in names}
-    cover = cover_of(of)
-    inlined = {name: _figure(of, figure) for name, figure in by_id.items()}
-    path = out or of.folder / "index.html"
+    cover, path = cover_of(of), out or of.folder / "index.html"
+    inlined = {figure.id: _figure(of, figure) for figure in of.figures}
+    sections, rest = [], dict(inlined)
+    for section in of.sections:  # each figure beside the one of real packets
+        names = [one for name in section.figures for one in (name, f"{name}{SUFFIX}")]
+        sections.append((section, [inlined[name] for name in names if name in inlined]))
+        for name in names:
+            rest.pop(name, None)
     page.write(
         path,
         "paper.html.j2",
         page.CHARTS,
         of=of,
-        answer=verdicts.answer(of),
-        tally=verdicts.tally(of.claims),
-        marks=verdicts.MARKS,
+        answer=outcome.answer(of),
+        tally=outcome.tally(of.claims),
+        marks=outcome.MARKS,
         minus=minus,
         tables=numbers.tables(of.numbers),
         near=numbers.near(of.numbers),
         dots=numbers.DotPlot.of(of.numbers),
         cover=inlined[cover.id] if cover else None,
-        sections=[(section, [inlined[name] for name in names]) for section, names in sections],
-        rest=[figure for name, figure in inlined.items() if name not in shown],
+        sections=sections,
+        rest=list(rest.values()),
         settings=_settings(of.views),
         seeds=max((view.meta["seeds"] for view in of.views), key=len),
         tools={tool: version(tool) for tool in ("polars", "numpy", "matplotlib")},
@@ -52,26 +54,18 @@ def write_paper(of: Reproduction, out: Path | None = None) -> Path:
     return path
 
 
-def _with_real(names: Sequence[str], drawn: Container[str]) -> list[str]:
-    """Figures that are drawn, each beside the one of real packets."""
-    return [one for name in names for one in (name, f"{name}{SUFFIX}") if one in drawn]
-
-
 def write_index(reproductions: Sequence[Reproduction], out: Path) -> Path:
-    """Writes ``index.html`` into `out`, with a card for each paper, and returns its path.
-
-    Papers of which most claims are confirmed come first.
-    """
+    """Writes ``index.html`` into `out`, with a card for each paper, the best confirmed first."""
     path = out / "index.html"
-    ordered = sorted(reproductions, key=verdicts.confirmed_share, reverse=True)
-    sources = {of.linux for of in ordered if of.linux}
+    ordered = sorted(reproductions, key=outcome.confirmed_share, reverse=True)
+    sources = dict.fromkeys(of.linux for of in ordered if of.linux)
     page.write(
         path,
         "index.html.j2",
         cards=[(of, cover_of(of), numbers.DotPlot.of(of.numbers)) for of in ordered],
-        headline=verdicts.headline([claim for of in ordered for claim in of.claims]),
-        tally=verdicts.tally,
-        agreement=verdicts.agreement,
+        headline=outcome.headline([claim for of in ordered for claim in of.claims]),
+        tally=outcome.tally,
+        agreement=outcome.agreement,
         sources=sorted(sources, key=lambda source: source.kernel),
     )
     return path

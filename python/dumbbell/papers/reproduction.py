@@ -43,8 +43,7 @@ if TYPE_CHECKING:
     from dumbbell.report.result import ResultPage
 
 
-_FULL_SEEDS: Final = 24
-"""The least maximum of runs of a full reproduction."""
+_FULL_SEEDS: Final = 24  # the least maximum of runs of a full reproduction
 
 
 @dataclass(frozen=True)

@@ -35,8 +35,7 @@ SUFFIX: Final = "-real"
 
 _SHOWN: Final = ("throughput", "queue_delay_mean", "retransmission_share")
 
-_MAX_RATIO: Final = 3.0
-"""Where the axis of ratios ends."""
+_MAX_RATIO: Final = 3.0  # where the axis of ratios ends
 
 _SIMULATED, _REAL = "#0072b2", "#d55e00"
 

@@ -28,8 +28,7 @@ if TYPE_CHECKING:
 _NUMBERS: Final = 1_200_000
 """How many numbers all series of a page may have together: some three megabytes."""
 _FEWEST, _MOST = 240, 3000
-_SEEDS: Final = 10
-"""Of how many seeds the page of one result has the series."""
+_SEEDS: Final = 10  # of how many seeds the page of one result has the series
 
 
 @dataclass(frozen=True)

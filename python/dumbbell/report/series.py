@@ -34,8 +34,7 @@ if TYPE_CHECKING:
 
 _MOST_LINKS: Final = 6
 _DIGITS: Final = 4
-_EXACT: Final = 22
-"""The greatest power of ten that a double has exactly."""
+_EXACT: Final = 22  # the greatest power of ten that a double has exactly
 
 
 def pack(content: object) -> str:

@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from dumbbell.display import Cell
     from dumbbell.sweeps.dataset import Dataset
 
-_MOST_ROWS: Final = 200
-"""More points than this are in the heat map, and not in a table too."""
+_MOST_ROWS: Final = 200  # more points than this are in the heat map, and not in a table too
 
 
 def sweep_page(dataset: Dataset) -> dict[str, Any]:

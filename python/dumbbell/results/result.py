@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from dumbbell.experiment.model import Experiment
     from dumbbell.results.tables import RunOutput
 
-_SUMS: Final = ("wall_s", "data_packets", "events")
-"""Entries of `Result.meta` that add up."""
+_SUMS: Final = ("wall_s", "data_packets", "events")  # entries of `Result.meta` that add up
 
 
 @dataclass(frozen=True, eq=False, repr=False)

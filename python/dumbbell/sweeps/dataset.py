@@ -50,12 +50,8 @@ _OURS: Final = re.compile(
 """The files and folders of a sweep, its figures and reports included."""
 
 _PART: Final = re.compile(r"(\d{8})-(\d{8})")
-
-_LARGE: Final = 256 * 10**6
-"""Parts are merged up to about this size, bytes."""
-
-_MANY: Final = 64
-"""After as many parts they are merged."""
+_LARGE: Final = 256 * 10**6  # parts are merged up to about this size, bytes
+_MANY: Final = 64  # after as many parts they are merged
 
 
 class Part(NamedTuple):

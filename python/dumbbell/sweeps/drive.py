@@ -30,21 +30,12 @@ if TYPE_CHECKING:
     from dumbbell.sweeps.plan import Point, Run
     from dumbbell.sweeps.work import Tables
 
-_POLL_INTERVAL: Final = 0.2
-"""How often progress is reported, s."""
-
-_CHUNK: Final = 2e6
-"""The work of a chunk of runs, packets: about half a second."""
-
+_POLL_INTERVAL: Final = 0.2  # how often progress is reported, s
+_CHUNK: Final = 2e6  # the work of a chunk of runs, packets: about half a second
 _MOST_IN_CHUNK: Final = 64
-
-_KEEP_AFTER: Final = 3.0
-"""Finished chunks are written at least this often, s."""
-
+_KEEP_AFTER: Final = 3.0  # finished chunks are written at least this often, s
 _KEEP_BYTES: Final = 64 * 10**6
-
-_MANY: Final = 100
-"""After as many points planned progress is reported."""
+_MANY: Final = 100  # after as many points planned progress is reported
 
 
 @dataclass(frozen=True)

@@ -34,9 +34,7 @@ if TYPE_CHECKING:
     from dumbbell.sweeps.plan import Axis
 
 _SHOWN: Final = ("throughput", "utilisation", "queue_delay_mean", "retransmission_share", "jain")
-_MOST_POINTS: Final = 24
-"""More points than this are not in the table that is shown."""
-
+_MOST_POINTS: Final = 24  # more points than this are not in the table that is shown
 _MOST_LIVE: Final = 8
 """The axis of the table that is shown of a running sweep has at most as many values."""
 
