@@ -180,11 +180,8 @@ class Table:
     def text(self, width: int | None = None, strong: Callable[[str], str] = str) -> str:
         """The table as lines of text, without its note: headings, then rows; no word is broken.
 
-        Args:
-            width: How many characters a line may have. Columns are dropped by their `priority`
-                until it fits, and a last line names them; then the widest text is put on several
-                lines. None changes nothing.
-            strong: What makes a line of the headings stand out.
+        Columns are dropped by their `priority` until the lines fit into `width`, and a last line
+        names them; then the widest text is put on several lines. `strong` makes headings stand out.
         """
         cells = list(zip(*self._cells(), strict=True)) or [()] * len(self.columns)
         blocks = [_Block(*both) for both in zip(self.columns, cells, strict=True)]
@@ -319,11 +316,9 @@ def format_significant(value: float | None) -> str:
 
 
 def format_setting(value: float | str, unit: str | None) -> str:
-    """A value on an axis of a sweep, as an experiment file would have it.
+    """A value on an axis of a sweep, as an experiment file would have it; text stands as it is.
 
-    Args:
-        value: The value; text stands as it is.
-        unit: The unit of numbers: ``bit/s``, ``s``, ``bytes``, ``packets``, ``BDP``; None for none.
+    The `unit` of numbers is ``bit/s``, ``s``, ``bytes``, ``packets``, ``BDP``, or None.
     """
     if isinstance(value, str):
         return value

@@ -104,20 +104,11 @@ def entries() -> list[Entry]:
 
 
 def load(names: Iterable[str], *, keep: bool = False) -> ExitStack:
-    """Puts algorithms into the kernel.
+    """Puts algorithms into the kernel; with `keep` they stay until `unload` or the next boot.
 
     Those that it has already, by this process or another, are shared: the kernel forgets them when
-    the last process that loaded them ends or closes them.
-
-    Args:
-        names: Which.
-        keep: Whether they stay after this process, until `unload` or the next boot.
-
-    Returns:
-        What holds them until it is closed, as by a ``with`` statement, or the process ends.
-
-    Raises:
-        BpfError: If there is no such algorithm, or the machine cannot take it. Then none is left.
+    the last process that loaded them ends or closes them. What is returned holds them until it is
+    closed, as by a ``with`` statement, or the process ends. After an error none is left.
     """
     wanted = list(dict.fromkeys(names))
     for name in wanted:
@@ -143,11 +134,7 @@ def load(names: Iterable[str], *, keep: bool = False) -> ExitStack:
 
 
 def unload(names: Iterable[str]) -> None:
-    """Takes kept algorithms out of the kernel.
-
-    Raises:
-        BpfError: If one is not kept, or may not be taken out.
-    """
+    """Takes kept algorithms out of the kernel."""
     for name in names:
         _check_name(name)
         pin = _PINS / name

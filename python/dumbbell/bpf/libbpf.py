@@ -81,12 +81,9 @@ def library() -> Any:
 def register(path: Path) -> int:
     """Registers the congestion control of the object at `path`; `library` is there.
 
-    Returns:
-        A descriptor of the link. Once that is closed, here and in every pin, the kernel forgets the
-        algorithm; connections that use it go on.
-
-    Raises:
-        OSError: If the kernel, or libbpf, refuses it.
+    Returns a descriptor of the link. Once that is closed, here and in every pin, the kernel forgets
+    the algorithm; connections that use it go on. Raises `OSError` if the kernel, or libbpf, refuses
+    it.
     """
     libbpf = library()
     loaded, ops = libbpf.bpf_object__open_file(os.fsencode(path), None), None
@@ -123,11 +120,7 @@ def find(name: str) -> int | None:
 
 
 def pin(link: int, path: Path) -> None:
-    """Keeps the link beyond this process, in a file of a BPF file system.
-
-    Raises:
-        OSError: If that cannot be.
-    """
+    """Keeps the link beyond this process, in a file of a BPF file system; raises `OSError`."""
     library().bpf_obj_pin(link, os.fsencode(path))
 
 

@@ -59,10 +59,8 @@ class RunMonitor:
 def run_scenario(scenario: str, monitor: RunMonitor) -> RunOutput:
     """Runs a scenario, as `Experiment.scenario` gives it, in real time.
 
-    Raises:
-        TestbedError: If the machine cannot.
-        ExperimentError: If a kernel cannot run it.
-        InterruptedError: If `monitor` was stopped.
+    Raises `TestbedError` if the machine cannot, `ExperimentError` if a kernel cannot run it, and
+    `InterruptedError` if `monitor` was stopped.
     """
     with tempfile.TemporaryFile() as errors:
         try:

@@ -30,12 +30,7 @@ class Dimension:
     name: str
 
     def parse(self, text: object, *, zero: bool = False) -> int:
-        """Reads a quantity; returns it in base units, rounded to a whole number.
-
-        Args:
-            text: The quantity, such as ``"100 Mbit/s"``.
-            zero: Whether zero is valid.
-        """
+        """Reads a quantity, such as ``"100 Mbit/s"``, in base units, rounded to a whole number."""
         return checked(_core.parse_quantity, as_json(text), self.name, zero)
 
     def format(self, value: int) -> str:

@@ -48,18 +48,11 @@ def draw(
     beside: tuple[str, SampledRuns] | None = None,
     make: Callable[..., Figure] = Figure,
 ) -> Figure:
-    """Draws a figure of one seed of a result; panels share their time axis.
+    """Draws a figure of one seed of a result, the first valid one if not given.
 
-    If all seeds are invalid, the figure says so; if there are several, it says which it shows.
-    Another result of the same flows may lie `beside` it: wide and pale, below its lines.
-
-    Args:
-        result: The runs.
-        name: One of `FIGURES`.
-        width: Of the figure, inches.
-        seed: Which seed; the first that is not invalid if not given.
-        beside: What the legend calls it, and a result, such as of the same with real packets.
-        make: What makes an empty figure.
+    The panels share their time axis. If all seeds are invalid, the figure says so; if there are
+    several, it says which it shows. Another result of the same flows, with its name in the legend,
+    may lie `beside` it: wide and pale, below its lines. `make` makes an empty figure.
     """
     run, rows = _choose(result, name, seed)
     other = None if beside is None else (beside[0], _choose_beside(run, beside[1]))

@@ -20,12 +20,10 @@ _KNOWN: Final = frozenset({"reno", "cubic", "bbr", "bbr3", "vegas", "copa"})
 def throughput_over_delay(
     tables: Mapping[str, Sequence[Mapping[str, Any]]], named: Sequence[str]
 ) -> Figure:
-    """Draws every algorithm of every table; up and to the left is better.
+    """Draws every algorithm of every table, a panel each; up and to the left is better.
 
-    Args:
-        tables: For every panel its title and rows with ``cc``, ``throughput`` (bit/s) and
-            ``queue_delay_mean`` (s).
-        named: The algorithms in question, drawn large; of the others a few are named.
+    Rows have ``cc``, ``throughput`` (bit/s) and ``queue_delay_mean`` (s). The algorithms that are
+    `named` are drawn large; of the others a few have their names.
     """
     columns = 2 if len(tables) > 1 else 1
     with styled():

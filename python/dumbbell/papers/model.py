@@ -89,11 +89,7 @@ class PublishedTable(_Published):
     note: str = ""  # below the table
 
     def all(self) -> Iterator[PublishedNumber]:
-        """Every number of the table, row by row.
-
-        Raises:
-            ValueError: If the settings need another count of numbers.
-        """
+        """Every number of the table, row by row; raises `ValueError` unless the count fits."""
         for row, numbers in zip(combinations(self.rows), self.published, strict=True):
             for column, number in zip(combinations(self.columns), numbers, strict=True):
                 chosen = row | column

@@ -105,11 +105,7 @@ _UNITS: Final = (
 
 
 def conversion(unit: str, wanted: str) -> float:
-    """The factor from `unit` to `wanted`.
-
-    Raises:
-        ValueError: If they are not of one kind.
-    """
+    """The factor from `unit` to `wanted`; raises `ValueError` if they are not of one kind."""
     for sizes in _UNITS:
         if unit in sizes and wanted in sizes:
             return sizes[unit] / sizes[wanted]
@@ -298,11 +294,7 @@ def reduced(result: Result) -> pl.DataFrame:
 
 
 def known(estimate: Estimate) -> float:
-    """The value of an estimate that is within the limit of observation.
-
-    Raises:
-        ValueError: If it is beyond.
-    """
+    """The value of an estimate; raises `ValueError` if it is beyond the limit of observation."""
     if estimate.value is None:
         raise ValueError("the median is beyond the limit of observation")
     return estimate.value

@@ -26,15 +26,7 @@ _REPRODUCED: Final = "results.json"
 
 
 def write_report(folder: Path, out: Path | None = None) -> Path:
-    """Writes the report of a folder: of a result, of a folder of results, or of a sweep.
-
-    Args:
-        folder: What to tell of.
-        out: The file; ``report.html`` in the folder if not given.
-
-    Returns:
-        The file.
-    """
+    """Writes the report of a result, of a folder of results, or of a sweep; returns the file."""
     found, path = contents(folder), out or folder / "report.html"
     version = _core.__version__
     if isinstance(found, Dataset):

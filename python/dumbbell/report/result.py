@@ -55,9 +55,7 @@ class ResultPage:
 def result_pages(results: Mapping[str, Result], places: Mapping[str, str]) -> list[ResultPage]:
     """The pages of results; together their series have as many numbers as a page may have.
 
-    Args:
-        results: Results by name.
-        places: By name, where a command finds the folder of the result.
+    `places` says by name where a command finds the folder of a result.
     """
     seeds = _SEEDS if len(results) == 1 else 1
     drawn = [(result.experiment, result.seeds[:seeds]) for result in results.values()]

@@ -131,13 +131,7 @@ def downsampled(
 ) -> tuple[Numbers, list[Numbers], int]:
     """At most about `most` points: of each interval the least and the greatest, in their order.
 
-    Args:
-        t: Times, ascending.
-        columns: A value for each of them; NaN is none.
-        most: How many points to keep.
-
-    Returns:
-        Times, columns, and how many samples an interval has; 1 if all were kept.
+    Returns times, columns (NaN is none), and how many samples an interval has; 1 if all were kept.
     """
     every = -(-2 * len(t) // max(most, 2))
     if len(t) <= most:

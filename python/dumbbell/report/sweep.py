@@ -32,11 +32,8 @@ _MOST_ROWS: Final = 200  # more points than this are in the heat map, and not in
 def sweep_page(dataset: Dataset) -> dict[str, Any]:
     """What the template ``sweep.html.j2`` shows of a sweep.
 
-    Returns:
-        title; runs, points, seeds: how many; missing: how many of the runs that were asked for are
-        not there yet; packed: the points, for the script; by_algorithm, by_point: tables, of points
-        only if they are few; toml: the experiment and its axes; commands: what to type to make the
-        sweep and its figures again.
+    ``missing`` is how many of the runs that were asked for are not there yet; ``packed`` has the
+    points, for the script; the table ``by_point`` is there only if these are few.
     """
     plan, runs = dataset.plan, dataset.table("runs")
     toml = (dataset.folder / "sweep.toml").read_text(encoding="utf-8")

@@ -158,11 +158,8 @@ def check(
 ) -> bool:
     """Checks that a folder may be written; returns whether the same result is there.
 
-    Args:
-        folder: The folder.
-        expected: The `identity` of the result; None for a measurement, which is always new.
-        seeds: The seeds of the result; None if they are not yet known.
-        overwrite: Whether another result that is there may be replaced.
+    That is one of the `expected` `identity` (None for a measurement, which is always new) and the
+    same `seeds` (None if not yet known). With `overwrite` another result may be there.
     """
     if not folder.exists() or not _files(folder):
         return False

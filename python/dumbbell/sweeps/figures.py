@@ -62,17 +62,12 @@ def draw(
 ) -> tuple[str, Figure]:
     """Draws a figure of a sweep; returns its name and the figure. Call it inside `styled`.
 
-    Args:
-        folder: The sweep.
-        kind: One of `FIGURES`; a heat map if there are two axes of numbers, else lines.
-        x: The axis from left to right, of heat maps and lines.
-        y: The axis from bottom to top, of heat maps.
-        by: The axis whose values are told apart, or ``cc``: the algorithms, whose flows in a run
-            are then taken together. If not given, the first axis that is text, else one with few
-            values.
-        metric: A column of ``runs``, an SQL expression of several, or ``share of bbr3``: the share
-            of an algorithm in the data that all flows delivered.
-        where: Which runs, in SQL; all of them if not given.
+    The figure is one of `FIGURES`: by default a heat map if there are two axes of numbers, else
+    lines. `x` and `y` are axes; `by` is the axis whose values are told apart, or ``cc``: the
+    algorithms, whose flows in a run are then taken together; by default the first axis that is
+    text, else one with few values. `metric` is a column of ``runs``, an SQL expression of several,
+    or ``share of bbr3``: the share of an algorithm in the data that all flows delivered. `where`
+    says in SQL which runs.
     """
     dataset = Dataset(folder)
     axes = dataset.axes
