@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 import sys
 import textwrap
+import tomllib
 from dataclasses import dataclass, replace
 from itertools import chain, zip_longest
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, runtime_checkable
 
 from markupsafe import Markup
@@ -114,25 +116,10 @@ class Column:
         return _NONE if value is None else _fixed(value * self.scale, decimals)
 
 
+_FILE: Final = Path(__file__).with_suffix(".toml")
 METRICS: Final = {
-    "throughput": Column("Throughput", True, "Mbit/s", 1e-6, priority=1, lowest=0),
-    "goodput": Column("Goodput", True, "Mbit/s", 1e-6, priority=8, lowest=0),
-    "utilisation": Column("Utilisation", True, "%", 1e2, priority=5, lowest=0, highest=1),
-    "queue_delay_mean": Column("Queueing delay", True, "ms", 1e3, priority=2, lowest=0),
-    "queue_delay_p95": Column("p95 queueing delay", True, "ms", 1e3, priority=7, lowest=0),
-    "rtt_mean": Column("Mean RTT", True, "ms", 1e3, priority=9, lowest=0),
-    "retransmission_share": Column(
-        "Retransmitted", True, "%", 1e2, priority=3, lowest=0, highest=1
-    ),
-    "share": Column("Share", True, "%", 1e2, priority=3, lowest=0, highest=1),
-    "jain": Column("Jain's index", True, priority=4, decimals=3, lowest=0, highest=1),
-    "harm": Column("Harm", True, "%", 1e2, priority=3, highest=1),
-    "rival_throughput": Column("Throughput left", True, "Mbit/s", 1e-6, priority=2, lowest=0),
-    "took": Column("Completion time", True, "s", priority=6, lowest=0),
-    "timeouts": Column("Timeouts", True, priority=10, lowest=0),
-    "queue_mean": Column("Mean queue", True, "kB", 1e-3, priority=2, lowest=0),
-    "dropped": Column("Dropped", True, "packets", priority=3, lowest=0),
-    "lost": Column("Lost at random", True, "packets", priority=4, lowest=0),
+    metric: Column(number=True, **said)
+    for metric, said in tomllib.loads(_FILE.read_text("utf-8")).items()
 }
 """How each metric is shown, and what it can be, by its column in the tables of results."""
 

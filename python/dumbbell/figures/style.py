@@ -10,6 +10,7 @@ drawing serves light and dark pages.
 from __future__ import annotations
 
 import logging
+import tomllib
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -43,10 +44,6 @@ COLUMN: Final = 3.5
 PAGE: Final = 7.16
 """Width of both columns, inches."""
 
-_BLUE, _VERMILLION, _GREEN, _PURPLE = "#0072b2", "#d55e00", "#009e73", "#cc79a7"
-_ORANGE, _SKY = "#b87f00", "#3a97cc"  # darkened: they would be too pale on white paper
-_BROWN, _INDIGO, _GREY = "#8c564b", "#5b5ea6", "#6b7078"
-
 # A fallback without a bold face is used all the same, and nobody need be told.
 logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)
 
@@ -60,36 +57,12 @@ class Style:
     marker: str
 
 
+_SAID: Final = tomllib.loads(Path(__file__).with_name("styles.toml").read_text("utf-8"))
 _STYLES: Final = {
-    "reno": Style("Reno", _VERMILLION, "o"),
-    "cubic": Style("CUBIC", _BLUE, "s"),
-    "cubic-2006": Style("CUBIC (2006)", _GREY, "H"),
-    "bbr": Style("BBRv1", _GREEN, "^"),
-    "bbr2": Style("BBRv2", _ORANGE, "<"),
-    "f-bbr2": Style("F-BBRv2", _VERMILLION, "p"),
-    "bbr3": Style("BBRv3", _PURPLE, "D"),
-    "hstcp": Style("HSTCP", _ORANGE, "v"),
-    "stcp": Style("STCP", _SKY, "P"),
-    "bic": Style("BIC", _BROWN, "X"),
-    "htcp": Style("H-TCP", _INDIGO, "d"),
-    "hybla": Style("Hybla", _BROWN, "h"),
-    "westwood": Style("Westwood+", _BLUE, "v"),
-    "illinois": Style("Illinois", _VERMILLION, "<"),
-    "yeah": Style("YeAH", _GREY, "p"),
-    "vegas": Style("Vegas", _ORANGE, "P"),
-    "ledbat++": Style("LEDBAT++", _GREY, "v"),
-    "dctcp": Style("DCTCP", _GREEN, "X"),
-    "copa": Style("Copa", _SKY, "X"),
-    "lia": Style("LIA", _SKY, "v"),
-    "olia": Style("OLIA", _PURPLE, "<"),
-    "balia": Style("BALIA", _GREEN, ">"),
-    "wvegas": Style("wVegas", _BROWN, "<"),
-    "dbac": Style("DBAC", _INDIGO, "P"),
-    "fast": Style("FAST", _INDIGO, "*"),
-    "udt": Style("UDT", _ORANGE, "H"),
-    "ar-udt": Style("AR-UDT", _GREEN, "d"),
+    cc: Style(its["label"], _SAID["colours"][its["colour"]], its["marker"])
+    for cc, its in _SAID["algorithms"].items()
 }
-_OTHERS: Final = [(_ORANGE, "v"), (_BROWN, "P"), (FAINT, "X")]
+_OTHERS: Final = [(_SAID["colours"]["orange"], "v"), (_SAID["colours"]["brown"], "P"), (FAINT, "X")]
 
 
 def style_of(cc: str) -> Style:

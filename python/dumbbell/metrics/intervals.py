@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
 import polars as pl
@@ -126,11 +126,6 @@ class Until:
         count = min(max(len(seeds) * 3 // 2, len(seeds) + 1, self.MIN_SEEDS), self.max_seeds)
         new = range(max(seeds) + 1, max(seeds) + 1 + count - len(seeds))
         return [*seeds, *new]
-
-
-def point(cc: str, x: float, found: Estimate, published: float | None = None) -> dict[str, Any]:
-    """A row of `dumbbell.figures.curves`: what algorithm `cc` did at the setting `x`."""
-    return {"cc": cc, "x": float(x), "published": published} | found.ends
 
 
 def median(

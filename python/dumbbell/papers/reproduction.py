@@ -24,6 +24,7 @@ from dumbbell.papers.linux import FILE, Measurements, of_runs
 from dumbbell.papers.outcome import NOT_MEASURED, Claim, Number, Reproduction
 from dumbbell.papers.registry import folder_of
 from dumbbell.papers.runs import SavedResults
+from dumbbell.papers.sections import Report
 from dumbbell.papers.study import Study
 from dumbbell.papers.testbed import TestbedRuns
 from dumbbell.report.result import result_pages
@@ -282,7 +283,8 @@ class PaperFolder:
         ]
         there = {*runs.results, *runs.extensions}
         figures = [figure for figure in self.study.figures if there.issuperset(figure.experiments)]
-        sections = self.study.sections(runs, measured)
+        report = Report(self.study, runs, measured)
+        sections = report.sections()
         if real:
             figures += testbed.figures_of(figures, numbers, real)
             sections.insert(0, testbed.section(self.paper, runs.results, real))
@@ -297,7 +299,7 @@ class PaperFolder:
             options={"full": self.options.full, "seeds": self.options.seeds},
             linux=linux.source if linux else None,
             testbed=real,
-            result=self.study.filled(self.paper.result, runs, measured),
+            result=report.filled(self.paper.result),
         )
 
     def _draw(self, figures: Sequence[PaperFigure], runs: Runs) -> list[Path]:

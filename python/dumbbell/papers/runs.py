@@ -178,21 +178,14 @@ class Runs:
     @property
     def is_full(self) -> bool:
         """Whether these are all experiments of the paper, and what goes beyond it."""
-        extensions = {template.id for template in self.paper.extensions}
-        return (
-            self.paper.planned.keys() <= self.results.keys()
-            and extensions <= self.extensions.keys()
-        )
+        wanted = {*self.paper.planned, *(template.id for template in self.paper.extensions)}
+        return wanted <= {*self.results, *self.extensions}
 
     def count(self, experiment: str) -> int:
         """How many runs an experiment has."""
         if self.table is None:
             return self.kept(experiment, _count)
         return next(len(values) for asked, values in self.table.items() if asked[0] == experiment)
-
-    def level(self, experiment: str) -> float:
-        """The confidence of intervals of an experiment."""
-        return self.confidence.get(experiment, 0.95)
 
     def again(self, results: Mapping[str, Result], changed: Collection[str]) -> Runs:
         """The same after some experiments have more runs."""
@@ -244,7 +237,7 @@ class Runs:
         """The median of a metric over the seeds, with its 95 % interval."""
         values = self.values(experiment, metric, **options)
         of = self.metrics[metric]
-        found = intervals.median(values, limit, self.level(experiment))
+        found = intervals.median(values, limit, self.confidence.get(experiment, 0.95))
         return found.within(of.lowest, of.highest)
 
     def of_measure(self, experiment: str, measure: Measure | None) -> Estimate:

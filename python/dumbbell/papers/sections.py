@@ -34,35 +34,14 @@ _INSERTED: Final = re.compile(r"\{([^{}\n]+)\}")
 _FULL: Final = "{full}"
 
 
-def sections(study: Study, runs: Runs | None, measured: Measured) -> list[Section]:
-    """Reads ``report.md`` and fills it in; without runs its placeholders are only checked."""
-    file, report, found = study.paper.folder / "report.md", _Report(study, runs, measured), []
-    text = file.read_text("utf-8") if file.is_file() else ""
-    for part in re.split(r"^## ", text, flags=re.MULTILINE)[1:]:
-        title, _, body = part.partition("\n")
-        if _FULL in title and runs is not None and not runs.is_full:
-            continue
-        title = title.replace(_FULL, "").strip()
-        try:
-            found.append(report.section(title, body))
-        except LookupError as error:
-            raise DumbbellError(f"{file}: section {title}: {error.args[0]}") from None
-    return found
+class Report:
+    """The text of a report, whose placeholders are filled in; without runs they are only checked.
 
-
-def filled(study: Study, text: str, runs: Runs | None, measured: Measured) -> str:
-    """A text with its placeholders filled in; without runs they are only checked.
-
-    Raises:
-        LookupError: If a placeholder names nothing.
+    A placeholder that names nothing is a `LookupError`.
     """
-    return _Report(study, runs, measured).filled(text)
-
-
-class _Report:
-    """What placeholders stand for."""
 
     def __init__(self, study: Study, runs: Runs | None, measured: Measured) -> None:
+        """What the placeholders of a paper's texts stand for."""
         self.paper, self.runs, self.measured = study.paper, runs, measured
         self.numbers = {number.id: number for number in study.paper.numbers}
         self.texts = study.functions["text"]
@@ -72,8 +51,22 @@ class _Report:
             **study.functions["table"],
         }
 
-    def section(self, title: str, body: str) -> Section:
-        """A section with its text, tables and figures."""
+    def sections(self) -> list[Section]:
+        """The sections of ``report.md``."""
+        file, found = self.paper.folder / "report.md", []
+        text = file.read_text("utf-8") if file.is_file() else ""
+        for part in re.split(r"^## ", text, flags=re.MULTILINE)[1:]:
+            title, _, body = part.partition("\n")
+            if _FULL in title and self.runs is not None and not self.runs.is_full:
+                continue
+            title = title.replace(_FULL, "").strip()
+            try:
+                found.append(self._section(title, body))
+            except LookupError as error:
+                raise DumbbellError(f"{file}: section {title}: {error.args[0]}") from None
+        return found
+
+    def _section(self, title: str, body: str) -> Section:
         section = Section(title, [], [], [])
         for block in filter(None, (block.strip() for block in body.split("\n\n"))):
             shown = [_SHOWN.fullmatch(line) for line in block.splitlines()]

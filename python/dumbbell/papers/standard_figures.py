@@ -148,10 +148,6 @@ def _bars(axes: Axes, panel: Panel, specs: list[ExperimentSpec], runs: Runs) -> 
     figures.grouped_bars(axes, rows, groups, members)
 
 
-def _intervals(axes: Axes, panel: Panel, specs: list[ExperimentSpec], runs: Runs) -> None:
-    interval_bars(axes, _rows(panel, specs, runs))
-
-
 def interval_row(
     cc: str, label: str, found: Estimate, published: float | None = None
 ) -> dict[str, Any]:
@@ -252,7 +248,7 @@ def _finish(axes: Axes, panel: Panel) -> None:
 _KINDS: Final[dict[str, Any]] = {
     "curves": _curves,
     "bars": _bars,
-    "intervals": _intervals,
+    "intervals": lambda axes, *of: interval_bars(axes, _rows(*of)),
     "windows": _windows,
     "heat": _heat,
 }

@@ -25,7 +25,7 @@ from dumbbell.papers.judge import deciding, is_near, judge
 from dumbbell.papers.model import Paper, require, within
 from dumbbell.papers.outcome import PaperFigure
 from dumbbell.papers.runs import METRICS, Metric, Runs, conversion, reduced
-from dumbbell.papers.sections import filled, sections
+from dumbbell.papers.sections import Report
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -156,15 +156,7 @@ class Study:
 
     def sections(self, runs: Runs | None, measured: Measured | None = None) -> list[Section]:
         """The sections of ``report.md``; without runs only their names are checked."""
-        return sections(self, runs, measured or {})
-
-    def filled(self, text: str, runs: Runs | None, measured: Measured | None = None) -> str:
-        """A text with placeholders, as in ``report.md``; without runs only their names are checked.
-
-        Raises:
-            LookupError: If a placeholder names nothing.
-        """
-        return filled(self, text, runs, measured or {})
+        return Report(self, runs, measured or {}).sections()
 
     @property
     def figures(self) -> list[PaperFigure]:
@@ -207,7 +199,7 @@ class Study:
                 with within(f'paper.py has @{kind}("{name}")'):
                     require(f"[[{kind}]]", name, (one.id for one in known))
         with within("result"):
-            self.filled(paper.result, None)
+            Report(self, None, {}).filled(paper.result)
         for where, measure, unit in self._measures():
             with within(where):
                 require("metric", measure.metric, self.metrics)

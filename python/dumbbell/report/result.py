@@ -13,6 +13,7 @@ from markupsafe import Markup, escape
 
 from dumbbell import metrics
 from dumbbell.display import Column, Table
+from dumbbell.engine.compare import SHOWN
 from dumbbell.figures import labelled
 from dumbbell.figures.result import MOST_FLOWS
 from dumbbell.report import series
@@ -69,19 +70,13 @@ def result_pages(results: Mapping[str, Result], places: Mapping[str, str]) -> li
 
 def overview(pages: Sequence[ResultPage]) -> Table:
     """A row for every result and algorithm: what its flows achieved, the mean over the seeds."""
-    columns = [Column("Experiment"), Column("Algorithm"), *map(Column.of, _OVERVIEW)]
+    columns = [Column("Experiment"), Column("Algorithm"), *map(Column.of, SHOWN)]
     note = (
         "Throughput is what an algorithm's flows got together, from the start of the first to the "
         "end of the last; delays are means over them, utilisation is that of the fullest link, "
         f"Jain's index is over all flows. {MEANS}"
     )
     return Table(columns, [[_link(page), *row] for page in pages for row in page.overview], note)
-
-
-_OVERVIEW: Final = (
-    *("throughput", "utilisation", "queue_delay_mean", "queue_delay_p95"),
-    *("retransmission_share", "jain"),
-)
 
 
 def _overview(summary: Summary) -> list[list[Cell]]:
@@ -91,8 +86,8 @@ def _overview(summary: Summary) -> list[list[Cell]]:
         if not table.is_empty():
             together = together.join(table, on="seed", how="left", maintain_order="left")
     # Neither links nor, of a single flow, fairness is always known.
-    missing = [pl.lit(None).alias(name) for name in _OVERVIEW if name not in together.columns]
-    rows = means(together.with_columns(missing), ["cc"], _OVERVIEW)
+    missing = [pl.lit(None).alias(name) for name in SHOWN if name not in together.columns]
+    rows = means(together.with_columns(missing), ["cc"], SHOWN)
     return [[labelled(str(cc)), *cells] for cc, *cells in rows]
 
 
