@@ -28,9 +28,7 @@ STARTUP, DRAIN, PROBE_BW, PROBE_RTT, UP, DOWN, CRUISE, REFILL = range(8)
 NAMES: Final = ("STARTUP", "DRAIN", "PROBE_BW", "PROBE_RTT", "UP", "DOWN", "CRUISE", "REFILL")
 """What the draft calls them."""
 
-ALGORITHMS: Final = ("bbr", "bbr2", "f-bbr2", "bbr3")
-"""The versions of BBR that are built in."""
-
+ALGORITHMS: Final = ("bbr", "bbr2", "f-bbr2", "bbr3")  # the versions of BBR that are built in
 _VERSIONS: Final = {"bbr": 1, "bbr2": 2, "f-bbr2": 2}
 
 _RATE: Final = 50e6

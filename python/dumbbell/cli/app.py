@@ -100,5 +100,4 @@ for _name, _function in COMMANDS.items():
 for _group in (store.app, bpf.app, udt.app):
     app.add_typer(_group)
 
-command = typer.main.get_command(app)
-"""The command, for `main` and for what documents or tests it."""
+command = typer.main.get_command(app)  # the command, for `main` and for what documents or tests it

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
 Backend = Literal["simulator", "linux"]
 
-PICTURES: Final = (".svg", ".png", ".pdf")
-"""What the name of a picture may end in."""
+PICTURES: Final = (".svg", ".png", ".pdf")  # what the name of a picture may end in
 
 
 def _refuse_impossible(out: Path | None) -> Path | None:

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from dumbbell.display import Table
     from dumbbell.metrics.intervals import Until
 
-PATIENCE: Final = 2.0
-"""Whatever takes longer than this gets a progress bar, s."""
+PATIENCE: Final = 2.0  # whatever takes longer than this gets a progress bar, s
 
 
 def print_json(value: dict[str, Any]) -> None:

@@ -10,8 +10,7 @@ from typing import Final
 from dumbbell import _core
 from dumbbell.experiment.quantities import as_json, checked
 
-OPPORTUNITY: Final = 1500
-"""Bytes that a line of a trace stands for."""
+OPPORTUNITY: Final = 1500  # bytes that a line of a trace stands for
 
 
 def parse_rates(steps: object) -> list[tuple[int, int]]:

@@ -14,9 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-MOST_BYTES: Final = 64 * 10**6
-"""The size of the largest experiment file."""
-
+MOST_BYTES: Final = 64 * 10**6  # the size of the largest experiment file
 _SHAPE: Final = "an experiment file is TOML with a duration, a [[link]] and a [[flow]] at least"
 
 

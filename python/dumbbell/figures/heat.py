@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 _MOST_COLUMNS: Final = 10
 _MOST_ROWS: Final = 16
 _LIGHT: Final = 0.52  # on a shade that is lighter than this (luma, 0 to 1) text is black
-
 SHADES: Final = "cividis"
 """A colour map that is even in lightness, made for colour-vision deficiencies."""
 

@@ -33,9 +33,7 @@ FIGURES: Final = {
 }
 """The figures of a result: name and what it shows."""
 
-MOST_FLOWS: Final = 12
-"""More flows than this cannot be told apart: the first ones are drawn."""
-
+MOST_FLOWS: Final = 12  # more flows than this cannot be told apart: the first ones are drawn
 _OVERVIEW: Final = ("windows", "throughputs", "states", "round-trips", "queues")
 
 

@@ -23,8 +23,7 @@ Values = TypeVar("Values")
 
 _MARKERS: Final = "osD^vP*X<>"
 _SHADES: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#6b7078")
-MOST_GROUPS: Final = len(_SHADES)
-"""More groups than this do not have a colour each."""
+MOST_GROUPS: Final = len(_SHADES)  # more groups than this do not have a colour each
 
 
 def _looks(

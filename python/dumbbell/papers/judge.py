@@ -32,9 +32,7 @@ if TYPE_CHECKING:
 
 REDRAWS: Final = 500
 _FEW_REDRAWS: Final = 100
-
-NEAR: Final = 0.2
-"""How far from 1 a ratio of measured to published may be to count as near."""
+NEAR: Final = 0.2  # how far from 1 a ratio of measured to published may be to count as near
 
 
 def judge(check: Check, runs: Runs) -> Judgement:

@@ -30,9 +30,7 @@ if TYPE_CHECKING:
     from dumbbell.papers.runs import Runs
     from dumbbell.results.result import Result
 
-SUFFIX: Final = "-real"
-"""The id of a figure with real packets ends with it."""
-
+SUFFIX: Final = "-real"  # the id of a figure with real packets ends with it
 _SHOWN: Final = ("throughput", "queue_delay_mean", "retransmission_share")
 
 _MAX_RATIO: Final = 3.0  # where the axis of ratios ends

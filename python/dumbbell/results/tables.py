@@ -19,9 +19,7 @@ if TYPE_CHECKING:
 
     from dumbbell import _core
 
-TABLES: Final = ("flows", "series", "links", "internals")
-"""The tables of a result."""
-
+TABLES: Final = ("flows", "series", "links", "internals")  # the tables of a result
 COLUMNS: Final = {
     "flows": (
         *("seed", "flow", "cc", "start", "end", "completed", "sent", "retransmitted", "lost"),

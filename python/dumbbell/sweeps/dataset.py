@@ -39,9 +39,7 @@ if TYPE_CHECKING:
 
     Axes = dict[str, dict[str, str | None]]
 
-PLAN: Final = "plan.parquet"
-"""The table of the runs that were asked for last."""
-
+PLAN: Final = "plan.parquet"  # the table of the runs that were asked for last
 _TOML: Final = "sweep.toml"
 
 _OURS: Final = re.compile(

@@ -41,7 +41,6 @@ FIGURES: Final = {
 _MOST_TICKS: Final = 9  # with more settings than this an axis has its ticks where they are round
 _MOST_WRITTEN: Final = 240  # with more cells than this their values are not written in them
 _DECADES: Final = 50  # values that span more than this factor have shades by their logarithm
-
 VALUE: Final = "(value)"
 """The column of the metric, beside those of the axes; no key of an experiment is called so."""
 

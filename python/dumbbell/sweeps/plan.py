@@ -27,12 +27,8 @@ RUN_METRICS: Final = (
 )
 """The metrics of a run."""
 
-EFFORT: Final = ("data_packets", "events")
-"""The size of a run."""
-
-METRICS: Final = (*RUN_METRICS, *EFFORT)
-"""The metrics in the table ``runs``."""
-
+EFFORT: Final = ("data_packets", "events")  # the size of a run
+METRICS: Final = (*RUN_METRICS, *EFFORT)  # the metrics in the table ``runs``
 _TAKEN: Final = frozenset({"run", "point", "seed", "seeds", *METRICS})
 """The columns of ``runs`` and of what is printed of it that are no axes."""
 

@@ -23,11 +23,8 @@ if TYPE_CHECKING:
 
     Tables = dict[str, pl.DataFrame]
 
-SUMMARIES: Final = ("runs", "flows", "links")
-"""The tables that are kept of every run."""
-
-SERIES: Final = ("series", "link_series")
-"""Those that are kept too if time series are asked for."""
+SUMMARIES: Final = ("runs", "flows", "links")  # the tables that are kept of every run
+SERIES: Final = ("series", "link_series")  # those that are kept too if time series are asked for
 
 
 @dataclass
