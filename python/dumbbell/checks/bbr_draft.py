@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from dumbbell.checks.conformance import Case, NotSeenError
+from dumbbell.checks.conformance import Case, NotSeenError, Track
 from dumbbell.experiment.model import Experiment, Flow, Link
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from dumbbell.checks.conformance import Track
 
 STARTUP, DRAIN, PROBE_BW, PROBE_RTT, UP, DOWN, CRUISE, REFILL = range(8)
 """States as ``inspect`` numbers them; `PROBE_BW` is BBRv1's."""

@@ -18,14 +18,13 @@ from dumbbell.cli.output import (
     print_warnings,
     too_wide,
 )
-from dumbbell.engine.progress import silent
+from dumbbell.engine.progress import Progress, silent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     import polars as pl
 
-    from dumbbell.engine.progress import Progress
     from dumbbell.sweeps.plan import Sweep
 
 

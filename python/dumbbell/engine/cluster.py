@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from concurrent.futures import CancelledError, wait
+from concurrent.futures import CancelledError, Executor, Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Event
@@ -14,7 +14,6 @@ from dumbbell.results.tables import RunOutput
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
-    from concurrent.futures import Executor, Future
 
 T = TypeVar("T")
 

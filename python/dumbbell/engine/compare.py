@@ -13,7 +13,7 @@ import polars as pl
 from dumbbell import _core, figures, metrics
 from dumbbell.display import Column, Table
 from dumbbell.engine.progress import Progress, silent
-from dumbbell.engine.runner import run_into
+from dumbbell.engine.runner import Backend, run_into
 from dumbbell.errors import ExperimentError, QuantityError
 from dumbbell.experiment.model import Experiment, Flow, Link
 from dumbbell.experiment.quantities import TIME
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-    from dumbbell.engine.runner import Backend
     from dumbbell.metrics.intervals import Until
     from dumbbell.results.result import Result
 

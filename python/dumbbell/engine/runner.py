@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import time
-from concurrent.futures import FIRST_EXCEPTION, wait
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypedDict, Unpack, get_args
 
@@ -23,7 +23,6 @@ from dumbbell.results.tables import RunOutput
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-    from concurrent.futures import Future, ThreadPoolExecutor
     from pathlib import Path
 
     from dumbbell.metrics.intervals import Until

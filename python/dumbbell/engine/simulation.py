@@ -5,12 +5,12 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import time
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from threading import Lock, get_ident
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from dumbbell import _core
 from dumbbell.errors import DumbbellError
@@ -18,9 +18,7 @@ from dumbbell.experiment import user_code
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
-    from concurrent.futures import Future
     from types import TracebackType
-    from typing import Any
 
 _NOTICE: Final = 0.2  # a simulation ends by itself within this time after it was stopped, s
 _PATIENCE: Final = 0.6  # threads that have not ended after this time are left alone, s

@@ -15,12 +15,11 @@ import numpy as np
 import polars as pl
 from numpy.lib.stride_tricks import sliding_window_view
 
-from dumbbell.metrics.rates import windows
+from dumbbell.metrics.rates import SampledRuns, windows
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from dumbbell.metrics.rates import SampledRuns
 
 CLOSE: Final = 0.25
 """A window is close to its average if it differs by no more than this share of the average."""

@@ -6,12 +6,10 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from dumbbell.metrics.rates import rates_between, windows
+from dumbbell.metrics.rates import Runs, SampledRuns, rates_between, windows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-    from dumbbell.metrics.rates import Runs, SampledRuns
 
 
 def jain(rates: Iterable[float]) -> float:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 import polars as pl
 
-from dumbbell.metrics.rates import MICRO
-
-if TYPE_CHECKING:
-    from dumbbell.metrics.rates import Runs
+from dumbbell.metrics.rates import MICRO, Runs
 
 LINK: Final = ["seed", "link"]
 """The columns that name a link of a run."""

@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from dumbbell.metrics.fairness import fairness
-from dumbbell.metrics.rates import FLOW, rates_between
+from dumbbell.metrics.rates import FLOW, Runs, rates_between
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from dumbbell.metrics.rates import Runs
 
 
 def queueing_delay(result: Runs) -> pl.DataFrame:

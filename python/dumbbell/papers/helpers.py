@@ -6,14 +6,13 @@ import re
 from typing import TYPE_CHECKING
 
 from dumbbell.display import Column, Table
-from dumbbell.papers.runs import known
+from dumbbell.papers.runs import Runs, known
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from dumbbell.metrics.intervals import Estimate
     from dumbbell.papers.model import PublishedTable
-    from dumbbell.papers.runs import Runs
 
 
 def beside(measured: float, published: float, digits: int = 0) -> str:

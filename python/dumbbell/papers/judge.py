@@ -19,13 +19,11 @@ import numpy as np
 
 from dumbbell.metrics import intervals, sequential
 from dumbbell.metrics.intervals import Estimate
-from dumbbell.papers.outcome import Judgement
+from dumbbell.papers.outcome import Judgement, Verdict, VerdictName
 from dumbbell.papers.runs import Runs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
-
-    from dumbbell.papers.outcome import Verdict, VerdictName
 
     Check = Callable[[Runs], Verdict]
     Choice = Callable[[str, Sequence[float | None]], float | None]

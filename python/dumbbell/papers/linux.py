@@ -14,9 +14,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from dumbbell.errors import DumbbellError
-from dumbbell.papers.outcome import NOT_MEASURED, LinuxSource
-from dumbbell.papers.runs import NotRunError, Runs, asked_for
-from dumbbell.papers.testbed import TestbedNumber
+from dumbbell.papers.outcome import NOT_MEASURED, Judgement, LinuxSource
+from dumbbell.papers.runs import Asked, NotRunError, Runs, asked_for
+from dumbbell.papers.testbed import TestbedNumber, TestbedRuns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,10 +24,7 @@ if TYPE_CHECKING:
 
     from dumbbell.metrics.intervals import Estimate
     from dumbbell.papers.model import PublishedNumber
-    from dumbbell.papers.outcome import Judgement
-    from dumbbell.papers.runs import Asked
     from dumbbell.papers.study import Study
-    from dumbbell.papers.testbed import TestbedRuns
     from dumbbell.results.result import Result
 
     Values = Mapping[Asked, list[float | None]]

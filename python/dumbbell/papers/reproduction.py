@@ -21,13 +21,13 @@ from dumbbell.experiment.model import Experiment
 from dumbbell.metrics import sequential
 from dumbbell.papers import testbed
 from dumbbell.papers.linux import FILE, Measurements, of_runs
-from dumbbell.papers.outcome import NOT_MEASURED, Claim, Number, Reproduction
+from dumbbell.papers.outcome import NOT_MEASURED, Claim, Number, PaperFigure, Reproduction
 from dumbbell.papers.registry import folder_of
-from dumbbell.papers.runs import SavedResults
+from dumbbell.papers.runs import Runs, SavedResults
 from dumbbell.papers.sections import Report
 from dumbbell.papers.study import Study
 from dumbbell.papers.testbed import TestbedRuns
-from dumbbell.report.result import result_pages
+from dumbbell.report.result import ResultPage, result_pages
 from dumbbell.results.result import Result
 from dumbbell.results.storage import check
 from dumbbell.results.tables import read_table
@@ -39,9 +39,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from dumbbell.papers.model import ExperimentSpec, ExperimentTemplate, Settings, TestbedTemplate
-    from dumbbell.papers.outcome import PaperFigure
-    from dumbbell.papers.runs import Runs
-    from dumbbell.report.result import ResultPage
 
 
 _FULL_SEEDS: Final = 24  # the least maximum of runs of a full reproduction

@@ -13,20 +13,17 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from dumbbell.display import format_significant
+from dumbbell.display import Table, format_significant
 from dumbbell.errors import DumbbellError
 from dumbbell.papers.helpers import beside, grid, minus, with_interval
-from dumbbell.papers.model import combinations, require
+from dumbbell.papers.model import Case, Comparison, PublishedTable, combinations, require
 from dumbbell.papers.outcome import Section
-from dumbbell.papers.runs import NoFlowError, NotRunError, known
+from dumbbell.papers.runs import NoFlowError, NotRunError, Runs, known
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from dumbbell.display import Table
-    from dumbbell.papers.model import Case, Comparison, PublishedTable
     from dumbbell.papers.outcome import Measured
-    from dumbbell.papers.runs import Runs
     from dumbbell.papers.study import Study
 
 _SHOWN: Final = re.compile(r"\{(figure|table) (.+)\}")

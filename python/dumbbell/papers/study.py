@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -23,18 +23,16 @@ from dumbbell.errors import DumbbellError
 from dumbbell.experiment.modules import read_module
 from dumbbell.papers.judge import deciding, is_near, judge
 from dumbbell.papers.model import Paper, require, within
-from dumbbell.papers.outcome import PaperFigure
+from dumbbell.papers.outcome import Judgement, PaperFigure, Section
 from dumbbell.papers.runs import METRICS, Metric, Runs, conversion, reduced
 from dumbbell.papers.sections import Report
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     import polars as pl
 
     from dumbbell.metrics.intervals import Estimate
     from dumbbell.papers.model import FigureSpec, Measure, PublishedClaim, PublishedNumber
-    from dumbbell.papers.outcome import Judgement, Measured, Section
+    from dumbbell.papers.outcome import Measured
     from dumbbell.results.result import Result
 
 T = TypeVar("T")

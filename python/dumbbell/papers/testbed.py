@@ -14,19 +14,16 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from dumbbell import figures, metrics
-from dumbbell.display import Column, Table
-from dumbbell.papers.model import FigureSpec
-from dumbbell.papers.outcome import PaperFigure, Section
+from dumbbell.display import Cell, Column, Table
+from dumbbell.papers.model import FigureSpec, Paper
+from dumbbell.papers.outcome import Number, PaperFigure, Section
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from matplotlib.figure import Figure
 
-    from dumbbell.display import Cell
     from dumbbell.metrics.intervals import Estimate
-    from dumbbell.papers.model import Paper
-    from dumbbell.papers.outcome import Number
     from dumbbell.papers.runs import Runs
     from dumbbell.results.result import Result
 

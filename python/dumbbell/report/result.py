@@ -12,7 +12,7 @@ import polars as pl
 from markupsafe import Markup, escape
 
 from dumbbell import metrics
-from dumbbell.display import Column, Table
+from dumbbell.display import Cell, Column, Table
 from dumbbell.engine.compare import SHOWN
 from dumbbell.figures import labelled
 from dumbbell.figures.result import MOST_FLOWS
@@ -22,7 +22,6 @@ from dumbbell.results.summary import MEANS, Summary, means, summary_tables
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from dumbbell.display import Cell
     from dumbbell.experiment.model import Experiment
     from dumbbell.results.result import Result
 

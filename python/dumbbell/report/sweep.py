@@ -11,7 +11,7 @@ import polars as pl
 from matplotlib.colors import to_hex
 
 from dumbbell import metrics
-from dumbbell.display import Column, Table, format_settings
+from dumbbell.display import Cell, Column, Table, format_settings
 from dumbbell.figures import labelled, style_of
 from dumbbell.figures.heat import SHADES
 from dumbbell.report.series import pack, short
@@ -23,7 +23,6 @@ from dumbbell.sweeps.work import SERIES
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from dumbbell.display import Cell
     from dumbbell.sweeps.dataset import Dataset
 
 _MOST_ROWS: Final = 200  # more points than this are in the heat map, and not in a table too

@@ -15,12 +15,19 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import polars as pl
 
-from dumbbell import metrics
+from dumbbell import _core, metrics
 from dumbbell.errors import DumbbellError, unknown
 from dumbbell.experiment.capacity import capacity, parse_rates
 from dumbbell.experiment.quantities import RATE, SIZE, TIME
 from dumbbell.results import storage
-from dumbbell.results.tables import SUBFLOW_TABLES, TABLES, FinishedRun, FlowInfo, Participants
+from dumbbell.results.tables import (
+    SUBFLOW_TABLES,
+    TABLES,
+    FinishedRun,
+    FlowInfo,
+    Participants,
+    RunOutput,
+)
 from dumbbell.results.tables import tables as tables_of
 
 if TYPE_CHECKING:
@@ -28,9 +35,7 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-    from dumbbell import _core
     from dumbbell.experiment.model import Experiment
-    from dumbbell.results.tables import RunOutput
 
 _SUMS: Final = ("wall_s", "data_packets", "events")  # entries of `Result.meta` that add up
 

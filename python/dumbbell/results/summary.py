@@ -9,13 +9,12 @@ import polars as pl
 from markupsafe import Markup
 
 from dumbbell import metrics
-from dumbbell.display import Column, Table
+from dumbbell.display import Cell, Column, Table
 from dumbbell.figures import labelled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from dumbbell.display import Cell
     from dumbbell.results.result import Result
 
 _MOST_FLOWS: Final = 20

@@ -20,7 +20,7 @@ import json
 import os
 import re
 import shutil
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 import polars as pl
@@ -32,7 +32,6 @@ from dumbbell.sweeps.work import SERIES, SUMMARIES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from dumbbell.sweeps.work import Tables

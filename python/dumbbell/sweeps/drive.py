@@ -20,14 +20,13 @@ from dumbbell.engine.store import Packs
 from dumbbell.engine.store import Store as RunStore
 from dumbbell.errors import Interrupted
 from dumbbell.sweeps.dataset import Dataset, Store
-from dumbbell.sweeps.plan import Sweep, build
+from dumbbell.sweeps.plan import Point, Run, Sweep, build
 from dumbbell.sweeps.work import ChunkMonitor, simulate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from dumbbell.metrics.intervals import Until
-    from dumbbell.sweeps.plan import Point, Run
     from dumbbell.sweeps.work import Tables
 
 _POLL_INTERVAL: Final = 0.2  # how often progress is reported, s

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from dumbbell.sweeps.dataset import Axes
 
+
 FIGURES: Final = {
     "heat": "a metric over two axes (--x, --y)",
     "lines": "a metric over an axis (--x), a line for each value of another (--by)",

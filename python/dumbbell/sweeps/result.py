@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import weakref
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -23,15 +23,12 @@ from dumbbell.results.summary import in_notebook, means
 from dumbbell.sweeps.dataset import Dataset, is_dataset
 from dumbbell.sweeps.drive import run_sweep
 from dumbbell.sweeps.figures import VALUE, Chart
-from dumbbell.sweeps.plan import METRICS, Sweep
+from dumbbell.sweeps.plan import METRICS, Axis, Sweep
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from matplotlib.axes import Axes
 
     from dumbbell.metrics.intervals import Until
-    from dumbbell.sweeps.plan import Axis
 
 _SHOWN: Final = ("throughput", "utilisation", "queue_delay_mean", "retransmission_share", "jain")
 _MOST_POINTS: Final = 24  # more points than this are not in the table that is shown

@@ -14,12 +14,10 @@ from dumbbell.engine.cluster import check_build
 from dumbbell.errors import DumbbellError
 from dumbbell.experiment.capacity import capacity
 from dumbbell.results.tables import FinishedRun, FlowInfo, Participants, tables
-from dumbbell.sweeps.plan import EFFORT, build
+from dumbbell.sweeps.plan import EFFORT, Run, build
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from dumbbell.sweeps.plan import Run
 
     Tables = dict[str, pl.DataFrame]
 
