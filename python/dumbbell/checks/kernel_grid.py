@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Unpack
 
 import polars as pl
 
 from dumbbell.display import Column, Table
 from dumbbell.engine import measurements
-from dumbbell.engine.progress import Progress, silent
-from dumbbell.engine.runner import run_all
+from dumbbell.engine.runner import Options, run_all
 from dumbbell.experiment.model import Experiment, Flow, Link
 from dumbbell.metrics.intervals import median
 
@@ -96,24 +95,16 @@ class Grid:
 
 
 def measure(
-    grid: Grid,
-    folder: Path,
-    *,
-    jobs: int = 1,
-    retry_invalid: int = 1,
-    overwrite: bool = False,
-    progress: Progress = silent,
+    grid: Grid, folder: Path, *, overwrite: bool = False, **options: Unpack[Options]
 ) -> None:
     """Runs with real packets what `folder` does not hold yet: every cell once, then again.
 
     Measurements of other settings, or of another kernel, are replaced with `overwrite`, and are an
-    `OverwriteError` without. For `jobs` see `measurements.measure`.
+    `OverwriteError` without. For the `options` see `measurements.measure`.
     """
     wanted = dict(_run(grid, folder, cell, seed) for seed in grid.seeds for cell in grid.cells)
     lacking = measurements.missing(wanted, overwrite=overwrite, repeat_invalid=True)
-    measurements.measure(
-        lacking, jobs=jobs, retry_invalid=retry_invalid, fresh=overwrite, progress=progress
-    )
+    measurements.measure(lacking, **(options | {"fresh": overwrite}))
 
 
 def _run(grid: Grid, folder: Path, cell: Cell, seed: int) -> tuple[Path, Experiment]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
@@ -40,6 +40,7 @@ def reproduce_papers(
 
     options.refuse_existing(out, overwrite=True, folder=True)
     names = names or ["all"]
+    how: dict[str, Any] = {"jobs": jobs, "seeds": seeds, "dask": dask}
     is_real = backend == "linux"
     for name in names if is_real and names != ["all"] else []:
         if not papers.Paper.load(papers.folder_of(name)).testbed:
@@ -48,27 +49,16 @@ def reproduce_papers(
         if len(names) != 1 or names == ["all"]:
             raise DumbbellError("--figure: name the one paper whose figure it is")
         with progress_bar() as progress:
-            drawn = papers.draw(
-                names[0], figures, out, jobs=jobs, seeds=seeds, dask=dask, progress=progress
-            )
+            drawn = papers.draw(names[0], figures, out, progress=progress, **how)
         files = [f"{path}.svg" for path in drawn]
         if json:
             print_json({"figures": files})
         else:
             print_line("\n".join(files))
         return
+    how |= {"full": full, "testbed": is_real, "overwrite": overwrite}
     with progress_bar() as progress:
-        done = papers.reproduce(
-            names,
-            out,
-            jobs=jobs,
-            seeds=seeds,
-            full=full,
-            testbed=is_real,
-            overwrite=overwrite,
-            dask=dask,
-            progress=progress,
-        )
+        done = papers.reproduce(names, out, progress=progress, **how)
     if json:
         print_json({"papers": [one.as_json() for one in done], "report": str(out / "index.html")})
         return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
@@ -11,6 +11,9 @@ from dumbbell.cli import options
 from dumbbell.cli.options import split_list
 from dumbbell.cli.output import print_json, print_line, progress_bar
 from dumbbell.errors import DumbbellError
+
+if TYPE_CHECKING:
+    from dumbbell.engine.runner import Options
 
 
 def validate_grid(
@@ -38,14 +41,8 @@ def validate_grid(
         cell.experiment(duration, grid.seeds)
     if measure:
         with progress_bar() as tell:
-            kernel_grid.measure(
-                grid,
-                out,
-                jobs=jobs,
-                retry_invalid=retry_invalid,
-                overwrite=overwrite,
-                progress=tell,
-            )
+            how: Options = {"jobs": jobs, "retry_invalid": retry_invalid, "progress": tell}
+            kernel_grid.measure(grid, out, overwrite=overwrite, **how)
     cells = kernel_grid.compare(grid, out)
     if cells.is_empty():
         raise DumbbellError(f"{out}: nothing was measured there; leave out --no-measure")
