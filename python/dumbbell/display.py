@@ -45,26 +45,17 @@ class Interval(Protocol):
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table.
+    """A column of a table."""
 
-    Attributes:
-        title: Its heading, without the unit.
-        number: Whether it holds numbers, which are aligned to the right.
-        unit: The unit that its numbers are shown in; it stands in the heading.
-        scale: What numbers are multiplied by to be in that unit.
-        priority: Columns with larger numbers are dropped first where a table is too wide; one with
-            0 is never dropped.
-        decimals: The fewest decimals of its numbers, unless all of them are whole.
-        lowest, highest: What the quantity can be, in the unit of result tables.
-    """
-
-    title: str
-    number: bool = False
-    unit: str = ""
-    scale: float = 1.0
+    title: str  # its heading, without the unit
+    number: bool = False  # whether it holds numbers, which are aligned to the right
+    unit: str = ""  # the unit that its numbers are shown in; it stands in the heading
+    scale: float = 1.0  # what numbers are multiplied by to be in that unit
+    # Columns with larger numbers are dropped first where a table is too wide; one with 0 is never
+    # dropped.
     priority: int = 0
-    decimals: int = 0
-    lowest: float = -math.inf
+    decimals: int = 0  # the fewest decimals of its numbers, unless all of them are whole
+    lowest: float = -math.inf  # what the quantity can be, in the unit of result tables
     highest: float = math.inf
 
     @classmethod

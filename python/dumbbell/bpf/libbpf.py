@@ -101,11 +101,7 @@ def register(path: Path) -> int:
 
 
 def find(name: str) -> int | None:
-    """A descriptor of the link of a congestion control that is registered; None if there is none.
-
-    Args:
-        name: What its program calls its `struct tcp_congestion_ops`.
-    """
+    """A descriptor of the link of a registered `struct tcp_congestion_ops`, by name, or None."""
     libbpf, number = library(), c_uint32(0)
     while libbpf.bpf_link_get_next_id(number, ctypes.byref(number)) == 0:
         link: int = libbpf.bpf_link_get_fd_by_id(number)

@@ -35,16 +35,7 @@ __all__ = ["FORMATS", "export"]
 
 
 def export(folder: Path, kind: str, out: Path) -> list[Path]:
-    """Writes the files of a format into a folder.
-
-    Args:
-        folder: A result folder.
-        kind: One of `FORMATS`.
-        out: Where to write; made if it is not there. Files of these names are replaced.
-
-    Returns:
-        The files.
-    """
+    """Writes the files of one of `FORMATS`, which replace those of such names; returns them."""
     if kind not in FORMATS:
         raise ResultError(f"--format: {unknown('format', kind, list(FORMATS))}")
     if is_dataset(folder):

@@ -113,12 +113,9 @@ def _spaced(t: np.ndarray, rank: int) -> list[int]:
 
 
 def legend(axes: Axes, columns: int | None = None, *, of: Sequence[Axes] = ()) -> None:
-    """Puts the legend above the panel, where it hides no data.
+    """Puts the legend of the lines in `axes`, or `of` several panels, above the panel.
 
-    Args:
-        axes: The panel.
-        columns: How many entries a line has; as many as have room if not given.
-        of: The panels whose lines the legend names; those of `axes` if not given.
+    There it hides no data. A line of it has so many `columns`, or as many as have room.
     """
     entries: dict[str, Artist] = {}
     for panel in of or (axes,):
@@ -130,13 +127,9 @@ def legend(axes: Axes, columns: int | None = None, *, of: Sequence[Axes] = ()) -
 
 
 def moment(axes: Axes, t: float, text: str, *, row: int = 0) -> None:
-    """Marks a moment with a dotted line and a word at the top of the panel.
+    """Marks the moment `t` (s) with a dotted line and a word or two at the top of the panel.
 
-    Args:
-        axes: Where to draw.
-        t: The moment, s.
-        text: One or two words.
-        row: Lines of text to stay below the top, so that neighbours do not overlap.
+    Words of neighbours do not overlap if each stays another `row` of text below the top.
     """
     axes.axvline(t, color=FAINT, linewidth=0.9, linestyle=(0, (1, 1.5)))
     axes.annotate(
@@ -163,15 +156,10 @@ def legend_columns(count: int, width: float) -> int:
 
 
 def states(axes: Axes, table: pl.DataFrame) -> None:
-    """Draws a band for each flow, coloured by BBR's state.
+    """Draws a band for each flow, coloured by BBR's state; raises as `flows`.
 
-    Args:
-        axes: Where to draw.
-        table: Columns ``flow``, ``t`` (s, ascending within a flow) and ``state``, the number that
-            ``inspect`` shows.
-
-    Raises:
-        ValueError: As `flows`.
+    The columns are ``flow``, ``t`` (s, ascending within a flow) and ``state``, the number that
+    ``inspect`` shows.
     """
     bands = list(table.group_by(_label_column(table), maintain_order=True))
     for row, (_, flow) in enumerate(bands):

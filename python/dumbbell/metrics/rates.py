@@ -23,55 +23,46 @@ FLOW: Final = ["seed", "flow", "cc"]
 
 
 class Runs(Protocol):
-    """What metrics look at: a `Result`, or anything with such tables of runs, told by `seed`."""
+    """What metrics look at: a `Result`, or anything with such tables of runs, told by `seed`.
+
+    All members are those of `Result`.
+    """
 
     @property
-    def flows(self) -> pl.DataFrame:
-        """As `Result.flows`."""
+    def flows(self) -> pl.DataFrame: ...
 
     @property
-    def series(self) -> pl.DataFrame:
-        """As `Result.series`."""
+    def series(self) -> pl.DataFrame: ...
 
     @property
-    def links(self) -> pl.DataFrame:
-        """As `Result.links`."""
+    def links(self) -> pl.DataFrame: ...
 
-    def capacities(self, spans: pl.DataFrame) -> list[float | None]:
-        """As `Result.capacities`."""
+    def capacities(self, spans: pl.DataFrame) -> list[float | None]: ...
 
 
 class SampledRuns(Runs, Protocol):
     """What figures, and metrics in windows, look at: a `Result`, the runs of one experiment."""
 
     @property
-    def experiment(self) -> Experiment:
-        """As `Result.experiment`."""
+    def experiment(self) -> Experiment: ...
 
     @property
-    def seeds(self) -> list[int]:
-        """As `Result.seeds`."""
+    def seeds(self) -> list[int]: ...
 
     @property
-    def flow_names(self) -> list[str]:
-        """As `Result.flow_names`."""
+    def flow_names(self) -> list[str]: ...
 
     @property
-    def internals(self) -> pl.DataFrame:
-        """As `Result.internals`."""
+    def internals(self) -> pl.DataFrame: ...
 
     @property
-    def invalid_runs(self) -> Mapping[int, list[str]]:
-        """As `Result.invalid_runs`."""
+    def invalid_runs(self) -> Mapping[int, list[str]]: ...
 
-    def of_seed(self, seed: int) -> Self:
-        """As `Result.of_seed`."""
+    def of_seed(self, seed: int) -> Self: ...
 
-    def by_subflow(self) -> Self:
-        """As `Result.by_subflow`."""
+    def by_subflow(self) -> Self: ...
 
-    def valid(self) -> Self:
-        """As `Result.valid`."""
+    def valid(self) -> Self: ...
 
 
 def throughput(result: Runs, *, since: float = 0.0, until: float | None = None) -> pl.DataFrame:

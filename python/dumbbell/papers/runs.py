@@ -144,28 +144,23 @@ class SavedResults(UserDict[str, Any]):
 
 @dataclass(frozen=True)
 class Runs:
-    """What was run.
+    """What was run."""
 
-    Attributes:
-        results: Results by the id of their experiment; `runs["id"]` is one of them.
-        extensions: For each extension, by the id of its template, rows by seed with a column for
-            every setting of ``each``.
-        paper: What the paper says; standard figures need it.
-        metrics: The built-in metrics and the paper's own.
-        confidence: Of the intervals of an experiment that was run until its questions were
-            decided, see `dumbbell.metrics.sequential`; 95 % of all others.
-        table: What was measured before, in place of results.
-        linux: Runs with real packets, where there are any.
-        asked: The experiments whose runs were looked at so far.
-    """
-
+    # Results by the id of their experiment; `runs["id"]` is one of them.
     results: Mapping[str, Result]
+    # For each extension, by the id of its template, rows by seed with a column for every setting of
+    # ``each``.
     extensions: Mapping[str, pl.DataFrame] = field(default_factory=dict)
-    paper: Paper = None  # type: ignore[assignment]
+    paper: Paper = None  # type: ignore[assignment]  # what the paper says; standard figures need it
+    # The built-in metrics and the paper's own.
     metrics: Mapping[str, Metric] = field(default_factory=METRICS.copy)
+    # Of the intervals of an experiment that was run until its questions were decided, see
+    # `dumbbell.metrics.sequential`; 95 % of all others.
     confidence: Mapping[str, float] = field(default_factory=dict)
+    # What was measured before, in place of results.
     table: Mapping[Asked, list[float | None]] | None = None
-    linux: Runs | None = None
+    linux: Runs | None = None  # runs with real packets, where there are any
+    # The experiments whose runs were looked at so far.
     asked: set[str] = field(default_factory=set, repr=False, compare=False)
     _kept: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
 

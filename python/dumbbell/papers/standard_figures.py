@@ -11,6 +11,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import LogLocator
 
 from dumbbell import figures, metrics
+from dumbbell.figures.style import legend_above
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -131,14 +132,8 @@ def _legend(axes: Axes, panel: Panel, rows: list[dict[str, Any]]) -> None:
     handles, labels = axes.get_legend_handles_labels()
     several = len(panel.measures) > 1 or not panel.by
     names = list(dict.fromkeys(row["measure" if several else "label"] for row in rows))
-    axes.legend(
-        handles,
-        names if len(names) == len(handles) and all(names) else labels,
-        loc="lower right",
-        bbox_to_anchor=(1.0, 1.0),
-        ncols=panel.legend,
-        columnspacing=1.0,
-    )
+    shown = names if len(names) == len(handles) and all(names) else labels
+    legend_above(axes, handles, shown, ncols=panel.legend, columnspacing=1.0)
 
 
 def _bars(axes: Axes, panel: Panel, specs: list[ExperimentSpec], runs: Runs) -> None:

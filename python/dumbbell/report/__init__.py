@@ -6,7 +6,7 @@ is put together from the templates and scripts beside this file.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from dumbbell import _core
 from dumbbell.errors import ResultError
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 __all__ = ["contents", "write_report"]
-
-_META: Final = "meta.json"
-_REPRODUCED: Final = "results.json"
 
 
 def write_report(folder: Path, out: Path | None = None) -> Path:
@@ -54,13 +51,13 @@ def contents(folder: Path) -> dict[str, Result] | Dataset:
         raise ResultError(f"{folder}: {problem}; name a result, or a folder that holds results")
     if is_dataset(folder):
         return Dataset(folder)
-    if (folder / _META).is_file():
+    if (folder / "meta.json").is_file():
         return {folder.resolve().name: Result.load(folder)}
-    papers = sorted(path.parent for path in folder.glob(f"*/{_REPRODUCED}"))
+    papers = sorted(path.parent for path in folder.glob("*/results.json"))
     if papers:
         which = ", ".join(map(str, papers))
         raise ResultError(f"{folder}: holds papers that were reproduced; name one of them: {which}")
-    found = sorted(path.relative_to(folder).parent for path in folder.rglob(_META))
+    found = sorted(path.relative_to(folder).parent for path in folder.rglob("meta.json"))
     # The folder of a result that is not complete begins with a dot.
     places = [place for place in found if not any(part.startswith(".") for part in place.parts)]
     if not places:

@@ -26,14 +26,7 @@ _SIZE: Final = "@size-of-this-file@"
 
 
 def write(path: Path, template: str, scripts: Sequence[str] = (), **context: Any) -> None:
-    """Fills in a template and writes the page.
-
-    Args:
-        path: The file.
-        template: Which one of the folder ``templates``.
-        scripts: Scripts of the folder ``assets`` to put in, in this order.
-        **context: What the template shows.
-    """
+    """Fills in one of the ``templates``, with scripts of ``assets``, and writes the page."""
     embedded = [Markup(_asset(script).replace("</script", "<\\/script")) for script in scripts]
     style = Markup(_asset("uPlot.min.css") if "uPlot.min.js" in scripts else "")
     filled = _environment().get_template(template)

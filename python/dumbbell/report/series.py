@@ -50,18 +50,12 @@ def lines(experiment: Experiment) -> int:
 
 
 def charts(result: Result, seed: int, most: int) -> dict[str, Any]:
-    """What the page draws of one run: panels that share their time axis.
+    """What the page draws of one run: panels with one time axis, `most` points a series.
 
-    Args:
-        result: The runs; of multipath flows the subflows are drawn.
-        seed: Which of them.
-        most: How many points a series may have.
-
-    Returns:
-        ``end`` (s), ``flows`` (name, cc, and the stroke of each), ``panels`` (title, unit, ``x``:
-        the number of its times, and a series ``y`` for each flow or link, null where there is
-        none), ``times`` (lists of microseconds, each but the first the difference from the one
-        before), ``every`` (how many samples an interval has, by list of times), ``states``.
+    These are ``end`` (s), ``flows`` (name, cc, and the stroke of each), ``panels`` (title, unit,
+    ``x``: the number of its times, and a series ``y`` for each flow, subflow or link, null where
+    there is none), ``times`` (lists of microseconds, each but the first the difference from the one
+    before), ``every`` (how many samples an interval has, by list of times), ``states``.
     """
     run = result.of_seed(seed).by_subflow()
     names = run.flow_names[:MOST_FLOWS]
