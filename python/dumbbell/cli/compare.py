@@ -8,16 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from typer import Context, Option
 
-from dumbbell.cli import options
-from dumbbell.cli.output import (
-    mean_of,
-    print_json,
-    print_line,
-    print_table,
-    print_warnings,
-    progress_bar,
-    too_wide,
-)
+from dumbbell.cli import options, output
 
 if TYPE_CHECKING:
     import polars as pl
@@ -66,7 +57,7 @@ def compare_algorithms(
     if out is not None:  # results in a folder are checked one by one
         options.refuse_existing(out, overwrite or not is_picture, folder=not is_picture)
     began = time.perf_counter()
-    with progress_bar("comparing") as progress, options.named(*question, "cc", "against"):
+    with output.progress_bar("comparing") as progress, options.named(*question, "cc", "against"):
         found = compare(
             algorithms,
             against=against,
@@ -80,14 +71,14 @@ def compare_algorithms(
         )
     wall = time.perf_counter() - began
     for name, one in found.results.items():
-        print_warnings(f"{name}: {warning}" for warning in one.warnings)
-        print_warnings(f"{name}: invalid, {reason}" for reason in one.invalid_reasons)
+        output.print_warnings(f"{name}: {warning}" for warning in one.warnings)
+        output.print_warnings(f"{name}: invalid, {reason}" for reason in one.invalid_reasons)
     if json:
         meta = _meta(found) | {"wall_s": wall, "question": question}
         meta |= {"until": vars(until)} if until else {}
         groups = found.runs.group_by("algorithm", maintain_order=True)
         table = [row_of(str(name), runs.drop("algorithm")) for (name,), runs in groups]
-        print_json({"flows": found.flows.to_dicts(), "algorithms": table, "meta": meta})
+        output.print_json({"flows": found.flows.to_dicts(), "algorithms": table, "meta": meta})
     else:
         where = f"{rate}, {rtt}, queue {queue}{f' with {aqm}' if aqm else ''}"
         rival = f", each against as many of {against}" if against else ""
@@ -98,22 +89,24 @@ def compare_algorithms(
         file = out if is_picture else out / "comparison.svg"
         save(found.plot(), file.with_suffix(""), [file.suffix[1:]], dpi=FINE)
         if not json:
-            print_line(f"The picture is {file}")
+            output.print_line(f"The picture is {file}")
 
 
 def _print(found: Comparison, title: str, until: Until | None) -> None:
     from dumbbell.engine.compare import values_of
 
     counts = found.runs["algorithm"].value_counts()["count"]
-    print_table(f"{title}{mean_of(counts)}", found.table())
-    print_line("\nThroughput: all flows of an algorithm together. Delays: one-way, per packet.")
+    output.print_table(f"{title}{output.mean_of(counts)}", found.table())
+    output.print_line(
+        "\nThroughput: all flows of an algorithm together. Delays: one-way, per packet."
+    )
     loose = [
         name
         for name, result in found.results.items()
         if until and not all(map(until.is_satisfied_by, values_of(until.metric, result)))
     ]
     if until and loose:
-        print_line(too_wide(until, f"With {', '.join(loose)} "))
+        output.print_line(output.too_wide(until, f"With {', '.join(loose)} "))
 
 
 def row_of(name: str, runs: pl.DataFrame) -> dict[str, Any]:

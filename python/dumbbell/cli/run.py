@@ -8,17 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from typer import Argument, Context, Option
 
-from dumbbell.cli import options
-from dumbbell.cli.output import (
-    mean_of,
-    print_json,
-    print_line,
-    print_table,
-    print_text,
-    print_warnings,
-    progress_bar,
-    too_wide,
-)
+from dumbbell.cli import options, output
 from dumbbell.errors import ResultError, in_file
 from dumbbell.experiment.files import writing
 
@@ -60,7 +50,7 @@ def run_file(
     kinds: list[options.Backend] = ["linux", "simulator"] if backend == "both" else [backend]
     folders = [_folder(file, out, kind, alone=len(kinds) == 1) for kind in kinds]
     results = []
-    with in_file(file), progress_bar(file.name) as progress:
+    with in_file(file), output.progress_bar(file.name) as progress:
         written = Experiment.load(file, overrides=assignments or [])
         for kind, folder in zip(kinds, folders, strict=True):
             result = run(
@@ -76,15 +66,15 @@ def run_file(
             )
             results.append(result)
     for result in results:
-        print_warnings(result.warnings)
+        output.print_warnings(result.warnings)
     if json:
         said = [_as_json(*one, until) for one in zip(results, folders, strict=True)]
-        print_json(dict(zip(kinds, said, strict=True)) if len(said) > 1 else said[0])
+        output.print_json(dict(zip(kinds, said, strict=True)) if len(said) > 1 else said[0])
     elif backend == "both":
         _show_both(results[1], results[0], folders[1], folders[0])
     else:
         _show(results[0], written, until)
-        print_line(f"\nThe result is in {folders[0]}")
+        output.print_line(f"\nThe result is in {folders[0]}")
 
 
 def _folder(file: Path, out: Path | None, kind: options.Backend, *, alone: bool) -> Path:
@@ -116,16 +106,18 @@ def _show(result: Result, written: Experiment, until: Until | None) -> None:
     flows, links = metrics.summary(result), metrics.link_summary(result)
     runs = metrics.run_summary(result, flows, links)
     of_flows, of_links = summary_tables(result, Summary(flows, links, jain=runs), label=str)
-    print_table(f"{result.experiment.title or 'Flows'}{mean_of([len(result.seeds)])}", of_flows)
-    print_line()
-    print_table("Links", of_links)
+    output.print_table(
+        f"{result.experiment.title or 'Flows'}{output.mean_of([len(result.seeds)])}", of_flows
+    )
+    output.print_line()
+    output.print_table("Links", of_links)
     notes = [_together(runs)] if len(result.flow_names) > 1 else []
     notes += _bdp(written, result.experiment)
     if notes:
-        print_text("\n".join(["", *notes]))
+        output.print_text("\n".join(["", *notes]))
     _tell_invalid(result)
     if until and not all(map(until.is_satisfied_by, values_of(until.metric, result))):
-        print_line(f"\n{too_wide(until)}")
+        output.print_line(f"\n{output.too_wide(until)}")
 
 
 def _show_both(simulated: Result, real: Result, folder: Path, beside: Path) -> None:
@@ -135,17 +127,19 @@ def _show_both(simulated: Result, real: Result, folder: Path, beside: Path) -> N
     from dumbbell.results.summary import side_by_side
 
     title = simulated.experiment.title or "Simulated and with real packets"
-    print_table(f"{title}{mean_of([len(real.seeds)])}", side_by_side([simulated, real]))
+    output.print_table(
+        f"{title}{output.mean_of([len(real.seeds)])}", side_by_side([simulated, real])
+    )
     _tell_invalid(real)
     with figures.styled(), writing(folder / "both.svg"):
         figure = draw(simulated, beside=(real.source, real))
         written = figures.save(figure, folder / "both", ["svg", "png"])
-    print_line(f"\nThe results are in {folder} and {beside}; the figure is {written[0]}")
+    output.print_line(f"\nThe results are in {folder} and {beside}; the figure is {written[0]}")
 
 
 def _tell_invalid(result: Result) -> None:
     for reason in result.invalid_reasons:
-        print_line(f"\nInvalid, {reason}")
+        output.print_line(f"\nInvalid, {reason}")
 
 
 def _together(runs: pl.DataFrame) -> str:

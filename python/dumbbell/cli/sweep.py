@@ -9,15 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Context, Option
 
-from dumbbell.cli import options
-from dumbbell.cli.output import (
-    mean_of,
-    print_json,
-    print_line,
-    print_table,
-    print_warnings,
-    too_wide,
-)
+from dumbbell.cli import options, output
 from dumbbell.engine.progress import Progress, silent
 
 if TYPE_CHECKING:
@@ -68,22 +60,24 @@ def sweep_file(
         )
     wall = time.perf_counter() - began
     result = SweepResult(swept.dataset)
-    print_warnings(swept.warnings + silent_flows(result.flows))
+    output.print_warnings(swept.warnings + silent_flows(result.flows))
     by_point = result.runs.group_by("point", *result.axes, maintain_order=True)
     points = by_point.agg(pl.len().alias("seeds"), pl.col(METRICS).mean())
     if json:
         meta = {"runs": swept.total, "made": swept.made, "wall_s": wall, "out": str(folder)}
         still = {"until": vars(until), "loose": swept.loose} if until else {}
-        print_json({"points": points.to_dicts(), "meta": meta | still})
+        output.print_json({"points": points.to_dicts(), "meta": meta | still})
         return
     table = result.table()
-    print_table(f"{points.height:,} point(s){mean_of(points['seeds'])}", table)
+    output.print_table(f"{points.height:,} point(s){output.mean_of(points['seeds'])}", table)
     if table.note:
-        print_line(f"{table.note}; dumbbell query shows them")
-    print_line(f"\n{swept.total:,} runs, {swept.before:,} of them there before, in {wall:.1f} s")
+        output.print_line(f"{table.note}; dumbbell query shows them")
+    output.print_line(
+        f"\n{swept.total:,} runs, {swept.before:,} of them there before, in {wall:.1f} s"
+    )
     if swept.loose and until:
-        print_line(too_wide(until, f"At {swept.loose:,} point(s) "))
-    print_line(f"The sweep is in {folder}")
+        output.print_line(output.too_wide(until, f"At {swept.loose:,} point(s) "))
+    output.print_line(f"The sweep is in {folder}")
 
 
 @contextmanager
