@@ -57,11 +57,6 @@ def read_table(file: Path, columns: list[str] | None = None) -> pl.DataFrame:
         raise ResultError(f"{file}: cannot be read, a part of it is missing: {error}") from error
 
 
-def columns_of(file: Path) -> list[str]:
-    """The names of a table's columns."""
-    return pl.scan_parquet(file, glob=False).collect_schema().names()
-
-
 @dataclass(frozen=True)
 class FlowInfo:
     """A flow, or a subflow: its name, its algorithm, and when it stops, s (infinity: never)."""
