@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import fcntl
 import os
 import re
 from contextlib import contextmanager
@@ -71,6 +72,29 @@ def atomic_write(path: Path) -> Iterator[Path]:
         raise
     finally:
         temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def locked(file: Path, problem: str) -> Iterator[None]:
+    """Holds a lock file, which is removed at the end; a killed process leaves it unlocked.
+
+    If another process holds it, that is a `ResultError` that says `problem`.
+    """
+    while True:
+        lock = file.open("w")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.close()
+            raise ResultError(problem) from None
+        if file.exists() and file.stat().st_ino == os.fstat(lock.fileno()).st_ino:
+            break
+        lock.close()  # its last holder removed the file meanwhile
+    try:
+        yield
+    finally:
+        file.unlink(missing_ok=True)
+        lock.close()
 
 
 def write_text(path: Path, text: str) -> None:

@@ -8,7 +8,6 @@ real packets, the measurement.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
@@ -22,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from dumbbell.errors import OverwriteError, ResultError
-from dumbbell.experiment.files import writing
+from dumbbell.experiment.files import locked, writing
 from dumbbell.experiment.model import Experiment
 from dumbbell.results.tables import COLUMNS, SUBFLOW_TABLES, TABLES, read_table
 
@@ -87,9 +86,12 @@ def reserve(
     target = Path(os.path.realpath(path))
     parents = [parent for parent in target.parents if not parent.exists()]
     try:
-        with writing(path):
-            target.parent.mkdir(parents=True, exist_ok=True)
-        with _locked(target.with_name(f".{target.name}.lock"), path):
+        with ExitStack() as held:
+            with writing(path):
+                target.parent.mkdir(parents=True, exist_ok=True)
+                problem = "another process is making a result for this folder; wait for it, or name"
+                file = target.with_name(f".{target.name}.lock")
+                held.enter_context(locked(file, f"{path}: {problem} another one"))
             yield partial(_write, path, overwrite)
     finally:
         with suppress(OSError):  # one of them holds the result
@@ -128,29 +130,6 @@ def _write(
             if file.is_file() and _ADDED.fullmatch(file.name):
                 shutil.copy2(file, temporary)
         _replace(temporary, target)
-
-
-@contextmanager
-def _locked(file: Path, folder: Path) -> Iterator[None]:
-    """Holds a lock file, which is removed at the end; a killed process leaves it unlocked."""
-    while True:
-        with writing(folder):
-            lock = file.open("w")
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                lock.close()
-                problem = "another process is making a result for this folder"
-                advice = "wait for it, or name another one"
-                raise ResultError(f"{folder}: {problem}; {advice}") from None
-        if file.exists() and file.stat().st_ino == os.fstat(lock.fileno()).st_ino:
-            break
-        lock.close()  # its last holder removed the file meanwhile
-    try:
-        yield
-    finally:
-        file.unlink(missing_ok=True)
-        lock.close()
 
 
 def check(

@@ -15,7 +15,6 @@ made twice, and `plan.parquet` says which of them are meant: what earlier plans 
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import re
@@ -26,7 +25,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self
 import polars as pl
 
 from dumbbell.errors import ResultError
-from dumbbell.experiment.files import write_text, writing
+from dumbbell.experiment.files import locked, write_text, writing
 from dumbbell.results.tables import read_table
 from dumbbell.sweeps.work import SERIES, SUMMARIES
 
@@ -142,14 +141,10 @@ class Store:
         _check(folder)
         with ExitStack() as undo, self._writing():
             (folder / "parts").mkdir(parents=True, exist_ok=True)
-            self._lock = undo.enter_context((folder / ".lock").open("w"))
-            try:
-                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                problem = "another process is writing this sweep; wait for it, or name another"
-                raise ResultError(f"{folder}: {problem} folder") from None
+            problem = "another process is writing this sweep; wait for it, or name another folder"
+            undo.enter_context(locked(folder / ".lock", f"{folder}: {problem}"))
             self._clear()
-            undo.pop_all()
+            self._held = undo.pop_all()
         known = parts(folder)
         self._next = known[-1].last + 1 if known else 0
 
@@ -159,7 +154,7 @@ class Store:
 
     def __exit__(self, *_: object) -> None:
         """Lets others write."""
-        self._lock.close()
+        self._held.close()
 
     def done(self) -> set[str]:
         """The names of all runs that are kept."""
