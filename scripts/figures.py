@@ -36,29 +36,25 @@ DRAWN = {
 SHOTS = {
     "report-run.png": ("tutorials/first-experiment.md", "results/second-flow/report.html", 1000),
     "report-sweep.png": ("tutorials/sweep.md", "fairness/report.html", 760),
-    "report-paper.png": ("tutorials/paper.md", "results/papers/mypaper/index.html", 960),
+    "report-paper.png": ("tutorials/paper.md", "results/papers/mypaper/index.html", 795),
 }
 """Each screenshot: the page whose examples write the report, the report, the height in pixels."""
 
 PAPERS = {
-    "papers/tein2.svg": ("tein2", "7"),
-    "papers/ar-udt.svg": ("ar-udt", "13"),
-    "papers/f-bbrv2.svg": ("f-bbrv2", "8"),
-    "papers/dbac.svg": ("dbac", "6"),
-    "papers/staggered-start.svg": ("staggered-start", "convergence"),
+    "papers/tein2.svg": ("tein2", "7", "single"),
+    "papers/ar-udt.svg": ("ar-udt", "13", "single"),
+    "papers/f-bbrv2.svg": ("f-bbrv2", "8", "single"),
+    "papers/dbac.svg": ("dbac", "6", "single"),
+    "papers/staggered-start.svg": ("staggered-start", "convergence", "double"),
 }
-"""Each figure of a paper: the paper, and the figure's name in it."""
+"""Each figure of a paper: the paper, the figure's name in it, the width."""
 
 
 def draw(folders: Path, names: list[str]) -> None:
     """Makes the named figures; examples of a page run once, in a folder of `folders`."""
     for name in names:
         if name in PAPERS:
-            paper, figure = PAPERS[name]
-            command = ["dumbbell", "reproduce", paper, "--figure", figure, "--out", folders / paper]
-            subprocess.run(command, check=True)
-            (found,) = (folders / paper).rglob(f"*{figure}.svg")
-            shutil.copy(found, FIGURES / name)
+            draw_of_paper(*PAPERS[name], folders, FIGURES / name)
             continue
         page, file, *height = (DRAWN | SHOTS)[name]
         folder = folders / page.replace("/", "-")
@@ -72,15 +68,22 @@ def draw(folders: Path, names: list[str]) -> None:
             shutil.copy(folder / file, FIGURES / name)
 
 
+def draw_of_paper(paper: str, figure: str, width: str, folders: Path, image: Path) -> None:
+    """Reproduces a paper and draws one of its figures."""
+    subprocess.run(["dumbbell", "reproduce", paper, "--out", folders], check=True)
+    plot = ["dumbbell", "plot", folders / paper, figure, "--width", width]
+    subprocess.run([*plot, "--out", image, "--overwrite"], check=True)
+
+
 def shoot(page: Path, image: Path, height: int) -> None:
-    """Takes a picture of a page in Chromium, 1280 pixels wide, in few colours."""
+    """Takes a picture of a page in Chromium, 880 pixels wide, in few colours."""
     options = (
         "--headless --no-sandbox --disable-gpu --hide-scrollbars --disable-background-networking"
     )
     with tempfile.TemporaryDirectory() as profile:
         size = [
             f"--user-data-dir={profile}",
-            f"--window-size=1280,{height}",
+            f"--window-size=880,{height}",
             f"--screenshot={image}",
         ]
         subprocess.run(
