@@ -1,0 +1,108 @@
+//! The receive window of Linux 6.18, packets, with an application that reads everything at once.
+//!
+//! The receive buffer grows by what was read in a round trip (dynamic right-sizing:
+//! `tcp_rcv_space_adjust`, `tcp_rcvbuf_grow`), the advertised window by two packets per packet that
+//! arrived (`tcp_grow_window`). Packets out of order occupy the buffer (`__tcp_select_window`).
+//! A packet's overhead (`scaling_ratio`) is constant, so both are counted in packets.
+
+use crate::Stack;
+use dumbbell_units::{Span, Time};
+
+/// Initial window: 64 kB (`tcp_select_initial_window`).
+const INITIAL_WINDOW: u32 = 45;
+/// Packets of 1448 bytes, 2304 with their overhead, in the initial buffer of 128 KiB
+/// (`tcp_rmem[1]`).
+const INITIAL_CLAMP: u32 = 56;
+/// `TCP_INIT_CWND`.
+const INITIAL_SPACE: u32 = 10;
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ReceiveWindow {
+    /// Window that the whole buffer has room for (`window_clamp`).
+    window_clamp: u32,
+    /// Window to advertise if the buffer has room for it (`rcv_ssthresh`).
+    rcv_ssthresh: u32,
+    /// Maximum that was read in a round trip (`rcvq_space.space`).
+    space: u32,
+    /// `rcv_nxt` when the current round trip began (`rcvq_space.seq`).
+    round_start: u32,
+    round_end: Time,
+    /// Packets in the buffer, which are those out of order.
+    queued: u32,
+}
+
+impl ReceiveWindow {
+    /// The window at the start: all of it without autotuning; a buffer whose size is set
+    /// (`SO_RCVBUF`) does not grow.
+    pub(crate) fn new(stack: &Stack) -> ReceiveWindow {
+        let set = stack.receive_window;
+        let (window_clamp, rcv_ssthresh) = if !stack.autotuning {
+            (u32::MAX, set)
+        } else if stack.receive_window_is_set() {
+            (set, set.min(INITIAL_WINDOW))
+        } else {
+            (INITIAL_CLAMP, INITIAL_WINDOW)
+        };
+        let space = INITIAL_SPACE;
+        let (round_start, round_end, queued) = (0, Time::ZERO, 0);
+        ReceiveWindow { window_clamp, rcv_ssthresh, space, round_start, round_end, queued }
+    }
+
+    /// Window to advertise.
+    #[inline]
+    pub(crate) fn advertised(&self) -> u32 {
+        self.rcv_ssthresh.min(self.free_space())
+    }
+
+    /// Data arrived in order: the application read up to `rcv_nxt`. Returns whether the advertised
+    /// window grew.
+    #[inline]
+    pub(crate) fn on_read(
+        &mut self,
+        now: Time,
+        rcv_nxt: u32,
+        read: u32,
+        stack: &Stack,
+        rtt: Span,
+    ) -> bool {
+        self.queued -= read - 1;
+        let grew = self.grow_window();
+        if now >= self.round_end {
+            let copied = rcv_nxt - self.round_start;
+            if copied > self.space {
+                self.grow_buffer(stack, copied, 0);
+            }
+            (self.round_start, self.round_end) = (rcv_nxt, now + rtt);
+        }
+        grew
+    }
+
+    /// A packet arrived out of order; the packets beyond the next one span `span`.
+    pub(crate) fn on_queued(&mut self, stack: &Stack, span: u32) {
+        self.queued += 1;
+        self.grow_window();
+        self.grow_buffer(stack, self.space, span);
+    }
+
+    fn grow_window(&mut self) -> bool {
+        let room = self.free_space().saturating_sub(self.rcv_ssthresh);
+        self.rcv_ssthresh += room.min(2);
+        room > 0
+    }
+
+    fn free_space(&self) -> u32 {
+        self.window_clamp.saturating_sub(self.queued)
+    }
+
+    /// The buffer has room for twice what was read, as it was read a round trip ago; in slow start
+    /// for what the sender will send next; and for what is out of order.
+    fn grow_buffer(&mut self, stack: &Stack, copied: u32, span: u32) {
+        let (new, old) = (u64::from(copied), u64::from(self.space));
+        self.space = copied;
+        if !stack.receive_window_is_set() {
+            let window = 2 * new + 4 * new * (new - old) / old + u64::from(span);
+            let window = u32::try_from(window).unwrap_or(u32::MAX).min(stack.receive_window);
+            self.window_clamp = self.window_clamp.max(window);
+        }
+    }
+}
