@@ -106,3 +106,57 @@ impl ReceiveWindow {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ROUND_TRIP: Span = Span::from_millis(100);
+
+    /// What is advertised after `packets` in order in each of some round trips.
+    fn advertised_after(stack: &Stack, rounds: &[u32]) -> Vec<u32> {
+        let (mut window, mut now, mut rcv_nxt) = (ReceiveWindow::new(stack), Time::ZERO, 0);
+        let round = |&packets: &u32| {
+            for _ in 0..packets {
+                rcv_nxt += 1;
+                window.on_read(now, rcv_nxt, 1, stack, ROUND_TRIP);
+            }
+            now += ROUND_TRIP;
+            window.advertised()
+        };
+        rounds.iter().map(round).collect()
+    }
+
+    #[test]
+    fn the_window_is_ahead_of_slow_start() {
+        let windows = advertised_after(&Stack::linux(), &[10, 20, 40, 80, 160]);
+        assert_eq!(windows, [56, 56, 120, 240, 480]);
+        assert!(windows.iter().zip([20, 40, 80, 160, 320]).all(|(&window, next)| window > next));
+    }
+
+    #[test]
+    fn the_window_grows_by_two_per_packet_to_the_buffer() {
+        let windows = advertised_after(&Stack::linux(), &[100; 20]);
+        // 2 * 100, and 4 * 100 * (100 - 10) / 10 as the first round trip read 10 times the initial space.
+        assert_eq!(windows[19], 3_800);
+        assert_eq!(windows[3] - windows[2], 200);
+    }
+
+    #[test]
+    fn packets_out_of_order_occupy_the_buffer() {
+        let stack = Stack { receive_window: 40, ..Stack::linux() };
+        let mut window = ReceiveWindow::new(&stack);
+        (1..=15).for_each(|span| window.on_queued(&stack, span));
+        assert_eq!(window.advertised(), 25);
+        window.on_read(Time::ZERO, 16, 16, &stack, ROUND_TRIP);
+        assert_eq!(window.advertised(), 40);
+    }
+
+    #[test]
+    fn a_buffer_whose_size_is_set_does_not_grow() {
+        let stack = Stack { receive_window: 300, ..Stack::linux() };
+        assert_eq!(advertised_after(&stack, &[10, 1_000, 4_000]), [65, 300, 300]);
+        let fixed = Stack { autotuning: false, ..stack };
+        assert_eq!(ReceiveWindow::new(&fixed).advertised(), 300);
+    }
+}
