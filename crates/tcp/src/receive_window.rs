@@ -54,8 +54,11 @@ impl ReceiveWindow {
         self.rcv_ssthresh.min(self.free_space())
     }
 
-    /// Data arrived in order: the application read up to `rcv_nxt`. Returns whether the advertised
-    /// window grew.
+    /// The application reads `read` packets up to `rcv_nxt`, of which one has just arrived. Returns
+    /// whether the advertised window grew.
+    ///
+    /// Linux measures at the first packet that is read and subtracts those not read yet
+    /// (`inq`), so that packets which waited for a retransmission count in the next round trip.
     #[inline]
     pub(crate) fn on_read(
         &mut self,
@@ -65,14 +68,16 @@ impl ReceiveWindow {
         stack: &Stack,
         rtt: Span,
     ) -> bool {
-        self.queued -= read - 1;
+        let waited = read - 1;
+        self.queued -= waited;
         let grew = self.grow_window();
         if now >= self.round_end {
-            let copied = rcv_nxt - self.round_start;
+            let copied_seq = rcv_nxt - waited;
+            let copied = (copied_seq - self.round_start).saturating_sub(waited);
             if copied > self.space {
                 self.grow_buffer(stack, copied, 0);
             }
-            (self.round_start, self.round_end) = (rcv_nxt, now + rtt);
+            (self.round_start, self.round_end) = (copied_seq, now + rtt);
         }
         grew
     }
