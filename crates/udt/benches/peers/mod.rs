@@ -13,6 +13,14 @@ use std::time::{Duration, Instant};
 
 pub type BenchResult<T> = Result<T, Box<dyn Error>>;
 
+/// The pattern of `peer.cpp` repeats after so many bytes.
+const PERIOD: u64 = 1 << 20;
+
+/// The byte at a position, the same as in `peer.cpp`.
+fn byte_at(position: u64) -> u8 {
+    ((position % PERIOD).wrapping_mul(2_654_435_761) >> 13) as u8
+}
+
 /// Compiles the libudt peer; `None` without libudt or a compiler.
 pub fn compile() -> Option<PathBuf> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sockets/peer.cpp");
@@ -44,18 +52,21 @@ pub fn peer(words: &[String]) -> BenchResult<()> {
         _ => Socket::connect(at, &settings)?,
     };
     let started = Instant::now();
-    let mut buffer = vec![7; 1 << 17];
-    let expected = buffer.clone();
-    let mut moved = 0;
+    let pattern: Vec<u8> = (0..2 * PERIOD).map(byte_at).collect();
+    let mut buffer = vec![0; 1 << 17];
+    let (mut moved, mut last, mut gap) = (0, started, Duration::ZERO);
     while moved < bytes {
-        let some = buffer.len().min((bytes - moved) as usize);
+        let expected = &pattern[(moved % PERIOD) as usize..];
+        let room = buffer.len().min((bytes - moved) as usize);
         let some = match role.as_str() {
             "listen" => socket.recv(&mut buffer)?,
-            _ => socket.send(&buffer[..some])?,
+            _ => socket.send(&expected[..room])?,
         };
-        if buffer[..some] != expected[..some] {
+        if role == "listen" && buffer[..some] != expected[..some] {
             return Err("wrong bytes".into());
         }
+        let now = Instant::now();
+        (gap, last) = (gap.max(now - last), now);
         moved += some as u64;
     }
     // The receiver has all data and need not wait.
@@ -66,7 +77,7 @@ pub fn peer(words: &[String]) -> BenchResult<()> {
     if std::env::var_os("UDT_VERBOSE").is_some() {
         eprintln!("{role}: {:?}", socket.statistics());
     }
-    println!("done {moved} 0 {took:.3} {:.3}", processor_seconds()?);
+    println!("done {moved} 0 {took:.3} {:.3} {:.3}", processor_seconds()?, gap.as_secs_f64());
     drop(socket);
     // The sender may still need an acknowledgement.
     if role == "listen" {
