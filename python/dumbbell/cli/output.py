@@ -97,7 +97,8 @@ def progress_bar(title: str = "") -> Iterator[Progress]:
 
 @contextmanager
 def _bar(began: float) -> Iterator[Progress]:
-    """A progress bar on the terminal of work that began then. Its import takes longer than a short command."""
+    """A progress bar on the terminal, of work that began then."""
+    # Their import takes longer than a short command.
     from rich import progress
     from rich.console import Console
 
