@@ -241,7 +241,9 @@ def test_defaults_are_safe(tmp_path: Path) -> None:
     key.write_text("password")
     key.chmod(0o600)
     assert "64 hexadecimal digits" in _refused("serve", str(tmp_path), "--key", str(key))
-    assert "send, recv or both" in _refused("serve", str(tmp_path), "--allow", "all")
+    done = CliRunner().invoke(app, ["udt", "serve", str(tmp_path), "--allow", "all"])
+    assert done.exit_code == 2
+    assert "'all' is not one of 'send', 'recv', 'both'" in done.output
 
 
 def test_what_is_sent_received_and_there_is_listed(

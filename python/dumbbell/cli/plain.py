@@ -1,7 +1,7 @@
 """Reads options and arguments without pydantic, whose import takes 0.2 s of processor time.
 
-Typer reads every value with it, even if there is nothing to check. Here valid text, paths and whole
-numbers are read; whatever else is given, Typer reads and reports.
+Typer reads every value with it, even if there is nothing to check. Here valid text, choices, paths
+and whole numbers are read; whatever else is given, Typer reads and reports.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 from typer import core
 
@@ -28,7 +28,7 @@ class _Plain:
         kind = self.kind.annotation
         if value is None and not param.multiple and param.nargs == 1:
             return None
-        if kind is str and isinstance(value, str):
+        if isinstance(value, str) and (kind is str or value in _choices(kind)):
             return value
         if kind is Path and isinstance(value, str | Path):
             return Path(value)
@@ -37,6 +37,10 @@ class _Plain:
         if kind == list[str] and isinstance(value, list | tuple):
             return list(value)
         return self.build(self.kind).coerce(value, param=param, ctx=ctx)
+
+
+def _choices(kind: Any) -> tuple[Any, ...]:
+    return get_args(kind) if get_origin(kind) is Literal else ()
 
 
 def _is_valid(value: Any, info: Any) -> bool:
