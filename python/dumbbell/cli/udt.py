@@ -313,10 +313,11 @@ def _progress(
             span = seen[-1][0] - seen[0][0]
             rate = (seen[-1][1] - seen[0][1]) * 8 / span if span else None
             loss = now["retransmitted"] / now["sent"] if now["sent"] else 0.0
-            files = f" {now['files']}/{now['all_files']}" if now["all_files"] else ""
-            done = now["bytes"] / now["total"] if now["total"] else 0.0
-            if length:
-                done = min(1.0, (time.monotonic() - began) / length)
+            if length is None:
+                files = f" {now['files']}/{now['all_files']}"
+                done = now["bytes"] / now["total"] if now["total"] else 0.0
+            else:
+                files, done = "", min(1.0, (time.monotonic() - began) / length)
             show(f"{what}{files} {_measured(rate, now['rtt'], loss)}", done)
 
         yield observe
