@@ -15,7 +15,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-const PATH: PathParameters = PathParameters { mbits: 20, rtt_ms: 20 };
+const PATH: PathParameters = PathParameters { mbits: 20, rtt_ms: 20, late: 0.0 };
 /// More than is sent in time.
 const BYTES: &str = "1000000000";
 /// Slow start, excluded.
@@ -48,7 +48,7 @@ fn row(name: &str, program: &Path, before: &[&str], seconds: u64) -> BenchResult
     let mut line = String::new();
     BufReader::new(receiver.stdout.take().ok_or("no output")?).read_line(&mut line)?;
     let port: u16 = line.trim().strip_prefix("port ").ok_or("no port")?.parse()?;
-    let relay = Relay::start(SocketAddr::from((Ipv4Addr::LOCALHOST, port)), &PATH, 0.0)?;
+    let relay = Relay::start(SocketAddr::from((Ipv4Addr::LOCALHOST, port)), &PATH, 0.0, 1)?;
     let address = format!("127.0.0.1:{}", relay.port);
     let mut sender = run(&["connect", "send", "stream", BYTES, &address], Stdio::null())?;
     std::thread::sleep(Duration::from_secs(seconds));

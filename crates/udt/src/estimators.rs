@@ -26,6 +26,8 @@ pub(crate) struct ArrivalRateEstimator {
 pub(crate) struct CapacityEstimator {
     intervals: Box<IntervalWindow<PAIRS>>,
     first_at: Option<Time>,
+    /// Whether a pair was measured. Until then the intervals are UDT4's initial ones.
+    measured: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -102,6 +104,7 @@ impl CapacityEstimator {
         CapacityEstimator {
             intervals: Box::new(IntervalWindow::filled_with(Span::from_millis(1))),
             first_at: None,
+            measured: false,
         }
     }
 
@@ -115,9 +118,13 @@ impl CapacityEstimator {
     #[inline]
     pub(crate) fn on_pair_second(&mut self, now: Time) {
         // Equal timestamps are no sample: both were read in one batch.
-        if let Some(first) = self.first_at.take().filter(|&first| first < now) {
-            self.intervals.push(now.since(first));
+        let Some(first) = self.first_at.take().filter(|&first| first < now) else { return };
+        if !self.measured {
+            // UDT4 keeps its initial intervals until others have replaced them, which takes 1000 packets.
+            *self.intervals = IntervalWindow::filled_with(now.since(first));
+            self.measured = true;
         }
+        self.intervals.push(now.since(first));
     }
 
     /// Discards the current pair.
@@ -193,6 +200,14 @@ mod tests {
             meter.on_pair_second(at(pair));
         }
         assert_eq!(meter.capacity(), 1000);
+    }
+
+    #[test]
+    fn the_first_pair_already_tells_the_capacity() {
+        let mut meter = CapacityEstimator::new();
+        meter.on_pair_first(at(0));
+        meter.on_pair_second(at(12));
+        assert_eq!(meter.capacity(), 83_334);
     }
 
     #[test]

@@ -15,6 +15,12 @@ use dumbbell_units::{Span, Time};
 pub(crate) const VERSION: u8 = 4;
 /// Interval of retransmissions of the handshake.
 const RETRY_INTERVAL: Span = Span::from_millis(250);
+/// Every so many transmissions without a response, a client requests a new cookie: its own may have been
+/// damaged on the way, or be stale.
+const COOKIE_INTERVAL: u32 = 8;
+/// Rejections of the key that a client takes for final. A request that was damaged on the way is
+/// rejected too, and anyone on the path can forge one.
+const MAX_KEY_REJECTIONS: u32 = 3;
 
 /// How a connection is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +43,7 @@ pub(crate) struct Initiator {
     /// Send time of the current request; `None` after a retransmission (Karn's rule).
     sent_at: Option<Time>,
     transmissions: u32,
+    key_rejections: u32,
     deadline: Time,
 }
 
@@ -85,6 +92,7 @@ impl Initiator {
             next_send: start,
             sent_at: None,
             transmissions: 0,
+            key_rejections: 0,
             deadline,
         }
     }
@@ -121,6 +129,13 @@ impl Initiator {
         self.next_send = now + RETRY_INTERVAL;
         self.transmissions += 1;
         self.sent_at = (self.transmissions == 1).then_some(now);
+        let is_conclusion = self.request.request_type == RequestType::CONCLUSION;
+        if is_conclusion
+            && self.role == Role::Client
+            && self.transmissions.is_multiple_of(COOKIE_INTERVAL)
+        {
+            return Some(Handshake { request_type: RequestType::INDUCTION, ..self.request });
+        }
         Some(self.request)
     }
 
@@ -155,11 +170,12 @@ impl Initiator {
         }
         match peer.request_type {
             RequestType::REJECTION => return HandshakeStatus::Refused(CloseReason::Refused),
-            RequestType::KEY_REJECTION => return HandshakeStatus::Refused(CloseReason::KeyRefused),
+            RequestType::KEY_REJECTION => return self.handle_key_rejection(now),
             _ => {}
         }
+        let first = self.request.request_type == RequestType::INDUCTION;
         match (self.request.request_type, peer.request_type) {
-            (RequestType::INDUCTION, RequestType::INDUCTION) => {
+            (_, RequestType::INDUCTION) if first || peer.cookie != self.request.cookie => {
                 self.request.cookie = peer.cookie;
                 self.send_next(now, RequestType::CONCLUSION);
                 HandshakeStatus::Pending
@@ -169,6 +185,18 @@ impl Initiator {
             }
             _ => HandshakeStatus::Pending,
         }
+    }
+
+    fn handle_key_rejection(&mut self, now: Time) -> HandshakeStatus {
+        if self.request.request_type != RequestType::CONCLUSION {
+            return HandshakeStatus::Pending;
+        }
+        self.key_rejections += 1;
+        if self.key_rejections == MAX_KEY_REJECTIONS {
+            return HandshakeStatus::Refused(CloseReason::KeyRefused);
+        }
+        self.send_next(now, RequestType::INDUCTION);
+        HandshakeStatus::Pending
     }
 
     fn handle_rendezvous(&mut self, now: Time, peer: &Handshake) -> HandshakeStatus {
@@ -196,5 +224,52 @@ impl Initiator {
             Some(heard) if self.role == Role::Rendezvous => HandshakeStatus::Complete(heard, None),
             _ => HandshakeStatus::Pending,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Time {
+        Time::ZERO + Span::from_millis(millis)
+    }
+
+    /// A client that has sent its second request, and that request.
+    fn concluding() -> (Initiator, Handshake) {
+        let own = initial_request(&TransportOptions::default(), Mode::Stream, Seq::new(5), 42);
+        let mut client = Initiator::new(Role::Client, own, at(0), Time::MAX);
+        let first = client.poll(at(0)).expect("the first request");
+        client.handle(at(0), &Handshake { cookie: 9, ..first });
+        let second = client.poll(at(0)).expect("the second request");
+        assert_eq!((second.request_type, second.cookie), (RequestType::CONCLUSION, 9));
+        (client, second)
+    }
+
+    #[test]
+    fn a_client_accepts_a_third_rejection_of_its_key() {
+        let (mut client, mut request) = concluding();
+        for _ in 0..2 {
+            let rejection = Handshake { request_type: RequestType::KEY_REJECTION, ..request };
+            assert_eq!(client.handle(at(0), &rejection), HandshakeStatus::Pending);
+            let again = client.poll(at(0)).expect("it asks for another cookie");
+            assert_eq!(again.request_type, RequestType::INDUCTION);
+            client.handle(at(0), &Handshake { cookie: 9, ..again });
+            request = client.poll(at(0)).expect("it tries again");
+        }
+        let rejection = Handshake { request_type: RequestType::KEY_REJECTION, ..request };
+        let refused = HandshakeStatus::Refused(CloseReason::KeyRefused);
+        assert_eq!(client.handle(at(0), &rejection), refused);
+    }
+
+    #[test]
+    fn a_client_whose_cookie_was_damaged_gets_another_one() {
+        let (mut client, _) = concluding();
+        let requests: Vec<_> = (1..8).filter_map(|n| client.poll(at(250 * n))).collect();
+        let last = *requests.last().expect("it repeats its request");
+        assert_eq!(last.request_type, RequestType::INDUCTION, "the eighth");
+        client.handle(at(1800), &Handshake { cookie: 7, ..last });
+        let next = client.poll(at(1800)).expect("at once");
+        assert_eq!((next.request_type, next.cookie), (RequestType::CONCLUSION, 7));
     }
 }

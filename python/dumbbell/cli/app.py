@@ -14,6 +14,7 @@ from dumbbell.cli.checks import examine_algorithms, examine_machine
 from dumbbell.cli.compare import compare_algorithms
 from dumbbell.cli.export import export_result, report_folder
 from dumbbell.cli.files import check_file, list_all, show_explanation, show_schema, write_starter
+from dumbbell.cli.plain import read_plainly
 from dumbbell.cli.plot import plot_folder
 from dumbbell.cli.query import answer_query
 from dumbbell.cli.reproduce import reproduce_papers
@@ -100,4 +101,5 @@ for _name, _function in COMMANDS.items():
 for _group in (store.app, bpf.app, udt.app):
     app.add_typer(_group)
 
+read_plainly()
 command = typer.main.get_command(app)  # the command, for `main` and for what documents or tests it

@@ -9,7 +9,7 @@ import shutil
 import sys
 import textwrap
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from dumbbell.engine.progress import Progress, titled
@@ -80,32 +80,40 @@ def print_records(columns: Sequence[str], cells: Sequence[Sequence[str]]) -> Non
 @contextmanager
 def progress_bar(title: str = "") -> Iterator[Progress]:
     """Shows a progress bar on the terminal once the work has taken `PATIENCE`."""
+    began = time.monotonic()
+    with ExitStack() as ended:
+        draw: Progress | None = None
+
+        def show(step: str, done: float) -> None:
+            nonlocal draw
+            if draw is None:
+                if time.monotonic() - began < PATIENCE or not sys.stderr.isatty():
+                    return
+                draw = ended.enter_context(_bar(began))
+            draw(step, done)
+
+        yield titled(show, title) if title else show
+
+
+@contextmanager
+def _bar(began: float) -> Iterator[Progress]:
+    """A progress bar on the terminal, of work that began then."""
+    # Their import takes longer than a short command.
     from rich import progress
     from rich.console import Console
 
-    console = Console(stderr=True)
-    bar = progress.Progress(
+    columns = (
         progress.TextColumn("{task.description}"),
         progress.BarColumn(),
         progress.TaskProgressColumn(),
         progress.TimeElapsedColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
     )
-    task = bar.add_task("", total=1.0)
-    began = time.monotonic()
-
-    def show(step: str, done: float) -> None:
-        if not bar.live.is_started and time.monotonic() - began >= PATIENCE:
-            bar.start()
-        bar.update(task, description=step, completed=done)
-
-    try:
-        yield titled(show, title) if title else show
-    finally:
-        if bar.live.is_started:
-            bar.stop()
+    console = Console(stderr=True)
+    clock = time.monotonic
+    with progress.Progress(*columns, console=console, transient=True, get_time=clock) as bar:
+        task = bar.add_task("", total=1.0)
+        bar.tasks[task].start_time = began
+        yield lambda step, done: bar.update(task, description=step, completed=done)
 
 
 def mean_of(counts: Iterable[int]) -> str:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 from typer import Argument, Option
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from dumbbell import _core
-    from dumbbell.engine.progress import Progress
-    from dumbbell.udt import Allow, Limits, Report, Settings
+    from dumbbell.udt import Limits, Report, Settings
 
 app = typer.Typer(
     name="udt", help="Send and receive files over UDT; measure a path.", no_args_is_help=True
@@ -57,7 +56,7 @@ NoOverwrite = Annotated[bool, Option("--no-overwrite", help="Replace no existing
 def serve(
     folder: Annotated[Path, Argument(metavar="FOLDER", help="Folder of the files.")],
     allow: Annotated[
-        str, Option(metavar="send|recv|both", help="What clients may do with the folder.")
+        Literal["send", "recv", "both"], Option(help="What clients may do with the folder.")
     ] = "send",
     host: Annotated[
         str | None, Option(help="Address; default: this host only, with a key or --insecure all.")
@@ -79,7 +78,7 @@ def serve(
             folder,
             port,
             host=host,
-            allow=_allow(allow),
+            allow=allow,
             insecure=insecure,
             limits=_limits(max_bytes, keep_free, no_overwrite),
             settings=_settings(cc, key),
@@ -109,10 +108,9 @@ def send(
     files, host = (what, "") if dry_run else (what[:-1], what[-1])
     if not files:
         raise DumbbellError("send: names no server; write the files first and the host last")
-    absent = next((file for file in files if not Path(file).exists()), None)
-    if absent:
-        raise DumbbellError(f"{absent}: there is no such file or folder")
     paths = [Path(file) for file in files]
+    for absent in (path for path in paths if not path.exists()):
+        raise DumbbellError(f"{absent}: there is no such file or folder")
     with _session(out, overwrite), _progress("sending") as observe:
         if dry_run:
             _print_listing(_core.udt_manifest(paths), json=json)
@@ -203,14 +201,12 @@ def bench(
     reports: dict[str, tuple[str, Report]] = {}
     with _session(out, overwrite):
         for algorithm in options.split_algorithms(cc):
-            settings, began = _settings(algorithm, key), time.monotonic()
-            with progress_bar() as show:
-                tell = partial(_count_down, show, algorithm, began, length)
-                report = udt.bench(host, number, seconds=length, settings=settings, observe=tell)
+            settings = _settings(algorithm, key)
+            with _progress(algorithm, length) as observe:
+                report = udt.bench(host, number, seconds=length, settings=settings, observe=observe)
             reports[algorithm] = (algorithm, report)
     found = {name: report.summary() for name, (_, report) in reports.items()}
-    if out is not None:
-        udt.record(reports, title=f"bench to {host}").save(out, overwrite=True)
+    _save(reports, f"bench to {host}", out)
     if json:
         print_json({"host": host, "algorithms": found})
         return
@@ -229,10 +225,8 @@ def key(
     """Make a key for the encrypted mode. Both sides need a copy."""
     from dumbbell import _core
 
-    try:
+    with _naming(f"{file}: cannot be written"):
         _core.udt_write_key(file)
-    except OSError as error:
-        raise DumbbellError(f"{file}: cannot be written: {error}") from None
     print_line(str(file))
 
 
@@ -244,40 +238,33 @@ def _host(text: str, port: int) -> tuple[str, int]:
     return text.strip("[]"), port
 
 
-def _allow(text: str) -> Allow:
-    if text in ("send", "recv", "both"):
-        return text  # type: ignore[return-value]
-    raise DumbbellError(f"--allow: {text!r} is not send, recv or both")
-
-
 def _limits(max_bytes: str | None, keep_free: str | None, no_overwrite: bool) -> Limits:
     from dumbbell import udt
-
-    given = {"max_bytes": max_bytes, "keep_free": keep_free}
-    sizes = {name: _size(name, text) for name, text in given.items() if text is not None}
-    return udt.Limits(**sizes, overwrite=not no_overwrite)
-
-
-def _size(name: str, text: str) -> int:
     from dumbbell.experiment.quantities import SIZE
 
-    try:
-        return SIZE.parse(text)
-    except ValueError as error:
-        raise DumbbellError(f"--{name.replace('_', '-')}: {error}") from None
+    with _naming("--max-bytes"):
+        most = None if max_bytes is None else SIZE.parse(max_bytes)
+    with _naming("--keep-free"):
+        free = 0 if keep_free is None else SIZE.parse(keep_free)
+    return udt.Limits(max_bytes=most, keep_free=free, overwrite=not no_overwrite)
 
 
 def _settings(cc: str, key: Path | None) -> Settings:
     from dumbbell import _core, udt
 
-    try:
+    with _naming("--cc"):
         _core.check_algorithm(cc)
-    except ValueError as error:
-        raise DumbbellError(f"--cc: {error}") from None
-    try:
+    with _naming(f"--key: {key}"):
         return udt.Settings(cc=cc, key=None if key is None else _core.udt_read_key(key))
-    except OSError as error:
-        raise DumbbellError(f"--key: {key}: {error}") from None
+
+
+@contextmanager
+def _naming(option: str) -> Iterator[None]:
+    """Says which option is not valid."""
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        raise DumbbellError(f"{option}: {error}") from None
 
 
 @contextmanager
@@ -293,10 +280,8 @@ def _session(out: Path | None = None, overwrite: bool = False) -> Iterator[None]
         yield
     except OSError as error:
         print_warnings([str(error)])
-        is_damaged = isinstance(error, _core.TransferDamagedError)
-        is_refused = isinstance(error, _core.TransferRefusedError)
-        status = DAMAGED if is_damaged else REFUSED if is_refused else FAILED
-        raise typer.Exit(status) from None
+        statuses = {_core.TransferDamagedError: DAMAGED, _core.TransferRefusedError: REFUSED}
+        raise typer.Exit(statuses.get(type(error), FAILED)) from None
     except DumbbellError:
         raise
     except ValueError as error:
@@ -310,8 +295,11 @@ def _tell_events(monitor: _core.TransferMonitor) -> None:
 
 
 @contextmanager
-def _progress(what: str) -> Iterator[Callable[[_core.TransferMonitor], None]]:
-    """A progress bar with rate, round-trip time and loss."""
+def _progress(
+    what: str, length: float | None = None
+) -> Iterator[Callable[[_core.TransferMonitor], None]]:
+    """A progress bar with rate, round-trip time and loss, for all bytes or `length` seconds."""
+    began = time.monotonic()
     with progress_bar() as show:
         seen: list[tuple[float, int]] = []
 
@@ -325,16 +313,14 @@ def _progress(what: str) -> Iterator[Callable[[_core.TransferMonitor], None]]:
             span = seen[-1][0] - seen[0][0]
             rate = (seen[-1][1] - seen[0][1]) * 8 / span if span else None
             loss = now["retransmitted"] / now["sent"] if now["sent"] else 0.0
-            text = f"{what} {now['files']}/{now['all_files']} {_measured(rate, now['rtt'], loss)}"
-            show(text, now["bytes"] / now["total"] if now["total"] else 0.0)
+            if length is None:
+                files = f" {now['files']}/{now['all_files']}"
+                done = now["bytes"] / now["total"] if now["total"] else 0.0
+            else:
+                files, done = "", min(1.0, (time.monotonic() - began) / length)
+            show(f"{what}{files} {_measured(rate, now['rtt'], loss)}", done)
 
         yield observe
-
-
-def _count_down(
-    show: Progress, what: str, began: float, length: float, _watch: _core.TransferMonitor
-) -> None:
-    show(what, min(1.0, (time.monotonic() - began) / length))
 
 
 def _measured(rate: float | None, rtt: float | None, loss: float) -> str:
@@ -361,11 +347,7 @@ def _conclude(
 ) -> None:
     """Says what was transferred, and where to if it was received."""
     found = report.summary()
-    if out is not None:
-        from dumbbell import udt
-
-        taken = into is not None
-        udt.record({"transfer": (cc, report)}, title=what, taken=taken).save(out, overwrite=True)
+    _save({"transfer": (cc, report)}, what, out, taken=into is not None)
     if json:
         print_json(found)
         return
@@ -378,6 +360,16 @@ def _conclude(
     print_line(text)
     if out is not None:
         print_line(f"{out}/")
+
+
+def _save(
+    reports: dict[str, tuple[str, Report]], title: str, out: Path | None, *, taken: bool = False
+) -> None:
+    """Writes what was measured as a result, if there is an `out`."""
+    from dumbbell import udt
+
+    if out is not None:
+        udt.record(reports, title=title, taken=taken).save(out, overwrite=True)
 
 
 def _counted(files: int) -> str:

@@ -11,6 +11,7 @@ from dumbbell.experiment.model import Experiment, Flow, Link
 from dumbbell.experiment.quantities import RATE, TIME
 from dumbbell.results.result import Result
 from dumbbell.results.storage import machine
+from dumbbell.results.tables import COLUMNS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 _FLOATS: Final = ("cwnd", "ssthresh", "srtt", "rtt", "min_rtt", "pacing_rate", "delivery_rate")
 _COUNTS: Final = ("sent", "retransmitted", "lost", "delivered", "received")
-_UNKNOWN: Final = ("queue_delay_mean", "queue_delay_p50", "queue_delay_p95", "queue_delay_p99")
+_UNKNOWN: Final = [name for name in COLUMNS["flows"] if name.startswith("queue_delay")]
 
 
 def record(reports: Mapping[str, tuple[str, Report]], *, title: str, taken: bool = False) -> Result:
@@ -119,7 +120,6 @@ def _internals(report: Report) -> pl.DataFrame:
 def _end(series: pl.DataFrame) -> pl.DataFrame:
     """The row of a flow: the last sample's counters."""
     last = series.tail(1)
-    rtt = series["rtt"].mean()
     return last.select(
         pl.lit(0.0).alias("start"),
         pl.col("t").alias("end"),
@@ -129,19 +129,16 @@ def _end(series: pl.DataFrame) -> pl.DataFrame:
         pl.lit(0, dtype=pl.UInt32).alias("spurious"),
         pl.col("min_rtt").cast(pl.Float64).alias("base_rtt"),
         *(pl.lit(None, dtype=pl.Float64).alias(name) for name in _UNKNOWN),
-        pl.lit(rtt, dtype=pl.Float64).alias("rtt_mean"),
+        pl.lit(series["rtt"].mean(), dtype=pl.Float64).alias("rtt_mean"),
     )
 
 
 _SHORTEST: Final = 0.001
 """The shortest round-trip time if none was measured, s."""
 
-_LINKS: Final[dict[str, Any]] = {
-    "seed": pl.UInt64,
+_LINKS: Final[dict[str, Any]] = dict.fromkeys(COLUMNS["links"], pl.UInt64) | {
     "link": pl.Enum(["path"]),
     "t": pl.Float64,
     "queue_packets": pl.UInt32,
-    "queue_bytes": pl.UInt64,
-    **dict.fromkeys(("sent_bytes", "dropped", "lost", "marked"), pl.UInt64),
 }
 """The table of links, about which nothing is measured."""

@@ -3,15 +3,22 @@
 
 pub mod relay;
 
-use dumbbell_udt::io::{Key, Listener, Settings, Socket};
-use std::error::Error;
+use dumbbell_udt::io::{Error, Key, Listener, Settings, Socket};
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-pub type BenchResult<T> = Result<T, Box<dyn Error>>;
+pub type BenchResult<T> = Result<T, Box<dyn std::error::Error>>;
+
+/// The pattern of `peer.cpp` repeats after so many bytes.
+const PERIOD: u64 = 1 << 20;
+
+/// The byte at a position, the same as in `peer.cpp`.
+fn byte_at(position: u64) -> u8 {
+    ((position % PERIOD).wrapping_mul(2_654_435_761) >> 13) as u8
+}
 
 /// Compiles the libudt peer; `None` without libudt or a compiler.
 pub fn compile() -> Option<PathBuf> {
@@ -44,29 +51,36 @@ pub fn peer(words: &[String]) -> BenchResult<()> {
         _ => Socket::connect(at, &settings)?,
     };
     let started = Instant::now();
-    let mut buffer = vec![7; 1 << 17];
-    let expected = buffer.clone();
-    let mut moved = 0;
+    let pattern: Vec<u8> = (0..2 * PERIOD).map(byte_at).collect();
+    let mut buffer = vec![0; 1 << 17];
+    let (mut moved, mut last, mut gap) = (0, started, Duration::ZERO);
     while moved < bytes {
-        let some = buffer.len().min((bytes - moved) as usize);
+        let expected = &pattern[(moved % PERIOD) as usize..];
+        let room = buffer.len().min((bytes - moved) as usize);
         let some = match role.as_str() {
             "listen" => socket.recv(&mut buffer)?,
-            _ => socket.send(&buffer[..some])?,
+            _ => socket.send(&expected[..room])?,
         };
-        if buffer[..some] != expected[..some] {
+        if role == "listen" && buffer[..some] != expected[..some] {
             return Err("wrong bytes".into());
         }
+        let now = Instant::now();
+        (gap, last) = (gap.max(now - last), now);
         moved += some as u64;
     }
     // The receiver has all data and need not wait.
     if role != "listen" {
-        socket.shutdown(Duration::from_secs(30))?;
+        match socket.shutdown(Duration::from_secs(30)) {
+            // libudt closes as soon as it has all data.
+            Ok(()) | Err(Error::PeerClosed) => {}
+            Err(error) => return Err(error.into()),
+        }
     }
     let took = started.elapsed().as_secs_f64();
     if std::env::var_os("UDT_VERBOSE").is_some() {
         eprintln!("{role}: {:?}", socket.statistics());
     }
-    println!("done {moved} 0 {took:.3} {:.3}", processor_seconds()?);
+    println!("done {moved} 0 {took:.3} {:.3} {:.3}", processor_seconds()?, gap.as_secs_f64());
     drop(socket);
     // The sender may still need an acknowledgement.
     if role == "listen" {

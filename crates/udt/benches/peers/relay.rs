@@ -1,7 +1,7 @@
 //! An emulated path: a relay that runs two of the simulator's links in real time.
 
 use super::BenchResult;
-use dumbbell_net::{Limit, Link, LinkConfig, Packet};
+use dumbbell_net::{Limit, Link, LinkConfig, Packet, Reordering};
 use dumbbell_units::{Span, Time};
 use quinn_udp::{RecvMeta, UdpSocketState};
 use std::io::IoSliceMut;
@@ -12,10 +12,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+/// How long before a delivery the relay does not sleep.
+const SPIN: Span = Span::from_micros(200);
+
 /// Parameters of the path.
 pub struct PathParameters {
     pub mbits: u64,
     pub rtt_ms: u64,
+    /// Share of the packets that arrive 3 ms late.
+    pub late: f64,
 }
 
 /// A UDP payload on a link.
@@ -44,7 +49,12 @@ pub struct Relay {
 }
 
 impl Relay {
-    pub fn start(server: SocketAddr, path: &PathParameters, loss: f64) -> BenchResult<Relay> {
+    pub fn start(
+        server: SocketAddr,
+        path: &PathParameters,
+        loss: f64,
+        seed: u64,
+    ) -> BenchResult<Relay> {
         let bind = || -> BenchResult<UdpSocket> {
             let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
             socket2::SockRef::from(&socket).set_recv_buffer_size(8 << 20)?;
@@ -55,11 +65,12 @@ impl Relay {
         let port = outside.local_addr()?.port();
         let (stopped, delivered) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
         let (client, arrivals) = (Arc::new(Mutex::new(None)), Arrivals::default());
-        let config = |seed, loss| LinkConfig {
+        let config = |seed| LinkConfig {
             rate: NonZeroU64::new(path.mbits * 1_000_000),
             delay: Span::from_micros(path.rtt_ms * 500),
             queue: Limit::Bytes(path.mbits * path.rtt_ms * 125),
             loss,
+            reordering: Reordering { share: path.late, delay: Span::from_millis(3) },
             seed,
             ..LinkConfig::default()
         };
@@ -69,7 +80,7 @@ impl Relay {
                 state: UdpSocketState::new((&**from).into())?,
                 from: from.clone(),
                 to: to.clone(),
-                link: Link::new(&config(7 + u64::from(inwards), if inwards { loss } else { 0.0 })),
+                link: Link::new(&config(2 * seed + u64::from(inwards))),
                 started: Instant::now(),
                 fixed: inwards.then_some(server),
                 client: client.clone(),
@@ -139,8 +150,12 @@ impl Direction {
                 self.delivered.fetch_add(bytes.len() as u64, Ordering::Relaxed);
             }
         }
-        if idle {
+        // Sleeping would deliver packets in batches, of which the receiver estimates a wrong capacity.
+        let wait = self.link.next_arrival().since(self.now());
+        if idle && wait > SPIN {
             thread::sleep(Duration::from_micros(50));
+        } else if idle {
+            thread::yield_now();
         }
     }
 }

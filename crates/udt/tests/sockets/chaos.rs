@@ -39,7 +39,8 @@ fn run(seeds: std::ops::Range<u64>, bytes: u64) {
 fn exchange_over_paths(seed: u64, bytes: u64) {
     for loss in [0.01, 0.05, 0.2] {
         let began = Instant::now();
-        let impairments = Impairments { loss, duplication: 0.05, delay: 0.05, corruption: 0.0 };
+        let impairments =
+            Impairments { loss, duplication: 0.05, delay: 0.05, ..Impairments::default() };
         let mode = if seed.is_multiple_of(2) { Mode::Stream } else { Mode::Message };
         exchange(&Settings { mode, ..patient() }, impairments, seed, bytes);
         // UDT has no checksum: only the encrypted mode detects corruption.

@@ -7,8 +7,10 @@ use dumbbell_udt::{
     Ack, AckKind, DropRequest, Handshake, MessageNumber, Mode, Nak, Packet, RequestType, Seq, codec,
 };
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const HOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
@@ -100,6 +102,66 @@ fn clients_without_the_key_do_not_block_one_with_the_key() {
     let server = listener.accept(None).expect("there is a client");
     send(&client, Mode::Stream, 1000);
     receive(&server, Mode::Stream, 1000);
+}
+
+/// Sends requests with a valid cookie, without a key or with a wrong message, until `stopped`. Returns
+/// their number.
+fn strangers(server: SocketAddr, stopped: &AtomicBool) -> u64 {
+    let socket = UdpSocket::bind((HOST, 0)).expect("there is a free port");
+    let induction = Packet::Handshake(client_handshake(RequestType::INDUCTION, 1));
+    socket.send_to(&bytes_of(&induction, 0), server).expect("it is sent");
+    let mut buffer = [0; 2048];
+    let length = socket.recv(&mut buffer).expect("it is answered");
+    let Ok(Packet::Handshake(reply)) = codec::decode(&buffer[..length]).map(|one| one.packet)
+    else {
+        panic!("no cookie")
+    };
+    socket.set_nonblocking(true).expect("it is a socket");
+    let mut sent = 0;
+    while !stopped.load(Ordering::Relaxed) {
+        let number = sent as u32 + 2;
+        let client = client_handshake(RequestType::CONCLUSION, number);
+        let client = Handshake { cookie: reply.cookie, ..client };
+        let mut bytes = bytes_of(&Packet::Handshake(client), 0);
+        if number % 2 == 0 {
+            bytes.extend([number as u8; 48]);
+        }
+        // What the link does not carry is lost.
+        sent += u64::from(socket.send_to(&bytes, server).is_ok());
+        while socket.recv(&mut buffer).is_ok() {}
+    }
+    sent
+}
+
+#[test]
+#[ignore = "takes both processors: `make chaos` runs it"]
+fn a_server_with_a_key_serves_its_clients_during_a_flood_of_requests() {
+    let settings = Settings { key: Some(Key::new([5; 32])), ..Settings::default() };
+    let listener = Listener::bind((HOST, 0), &settings).expect("there is a free port");
+    let server = listener.local_addr();
+    let path = Impairments { latency: Duration::from_millis(50), ..Impairments::default() };
+    let relay = Relay::start(server, path, 1, Box::new(|_, _| Vec::new()));
+    let (stopped, began) = (Arc::new(AtomicBool::new(false)), Instant::now());
+    let flooding = thread::spawn({
+        let stopped = stopped.clone();
+        move || strangers(server, &stopped)
+    });
+    for _ in 0..5 {
+        let began = Instant::now();
+        let client = Socket::connect(relay.address(), &settings).expect("it has the key");
+        let took = began.elapsed().as_secs_f64();
+        let accepted = listener.accept(None).expect("there is a client");
+        thread::scope(|scope| {
+            scope.spawn(|| send(&client, Mode::Stream, 10_000));
+            receive(&accepted, Mode::Stream, 10_000);
+        });
+        eprintln!("connected in {took:.2} s, 10 kB after {:.2} s", began.elapsed().as_secs_f64());
+    }
+    stopped.store(true, Ordering::Relaxed);
+    let sent = flooding.join().expect("no panic") as f64;
+    eprintln!("meanwhile {:.0} requests/s of strangers", sent / began.elapsed().as_secs_f64());
+    let extra = listener.accept(Some(Duration::from_millis(10)));
+    assert!(extra.is_err(), "strangers get no connection");
 }
 
 #[test]

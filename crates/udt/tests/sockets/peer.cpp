@@ -4,14 +4,15 @@
 //
 // ROLE is listen, connect or meet (rendezvous), WHAT is send or recv, or often: to receive and to
 // acknowledge every second packet. MODE is stream or message. A listener prints "port N" first.
-// Everybody prints "done BYTES MESSAGES SECONDS CPU-SECONDS" last, and fails if a byte is not what
-// it should be. PORT may be HOST:PORT.
+// Everybody prints "done BYTES MESSAGES SECONDS CPU-SECONDS MAX-GAP" last, and fails if a byte is not
+// what it should be; the gap is the longest time, in s, in which nothing was read or taken for sending. PORT may be HOST:PORT.
 
 #include <arpa/inet.h>
 #include <sys/resource.h>
 #include <udt/ccc.h>
 #include <udt/udt.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -91,6 +92,8 @@ int main(int argc, char **argv) {
   }
 
   auto began = std::chrono::steady_clock::now();
+  auto last = began;
+  double gap = 0;
   unsigned long moved = 0, messages = 0;
   std::vector<char> in(200000);
   while (moved < bytes) {
@@ -108,6 +111,9 @@ int main(int argc, char **argv) {
         return 1;
       }
     }
+    auto now = std::chrono::steady_clock::now();
+    gap = std::max(gap, std::chrono::duration<double>(now - last).count());
+    last = now;
     moved += some;
     messages++;
   }
@@ -118,6 +124,6 @@ int main(int argc, char **argv) {
   double cpu = used.ru_utime.tv_sec + used.ru_stime.tv_sec +
                (used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1e6;
   UDT::cleanup();
-  std::printf("done %lu %lu %.3f %.3f\n", moved, messages, took.count(), cpu);
+  std::printf("done %lu %lu %.3f %.3f %.3f\n", moved, messages, took.count(), cpu, gap);
   return 0;
 }

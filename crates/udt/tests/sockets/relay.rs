@@ -6,13 +6,15 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Impairments: probabilities per packet.
+/// Impairments: probabilities per packet, and the latency of all.
 #[derive(Clone, Copy, Default)]
 pub struct Impairments {
     pub loss: f64,
     pub duplication: f64,
     pub delay: f64,
     pub corruption: f64,
+    /// Delay of every packet.
+    pub latency: Duration,
 }
 
 /// Called for each packet with its direction (`true`: to the server) and bytes. The returned packets
@@ -162,11 +164,14 @@ impl Forwarder {
                 let at = (self.draw() * bytes.len() as f64) as usize;
                 bytes[at] ^= 1 << (self.draw() * 8.0) as u32;
             }
+            let mut delay = self.impairments.latency;
             if self.draw() < self.impairments.delay {
-                let when = Instant::now() + Duration::from_micros((self.draw() * 5e3) as u64);
-                self.delayed.push((when, inwards, bytes));
-            } else {
+                delay += Duration::from_micros((self.draw() * 5e3) as u64);
+            }
+            if delay.is_zero() {
                 self.forward(inwards, &bytes);
+            } else {
+                self.delayed.push((Instant::now() + delay, inwards, bytes));
             }
         }
     }
