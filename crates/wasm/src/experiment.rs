@@ -1,0 +1,130 @@
+//! Experiment files: checking, resolving, explaining.
+
+use dumbbell_cc::NAMES;
+use dumbbell_experiment::{
+    CustomAlgorithm, Diagnostics, Environment, Experiment, STARTER, explain as explain_topic,
+    schema as schema_of_files, topics as all_topics, work,
+};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use wasm_bindgen::prelude::*;
+
+/// The files that an experiment may name: traces, and the source of algorithms.
+#[wasm_bindgen]
+#[derive(Default)]
+pub struct Files {
+    traces: BTreeMap<String, String>,
+    /// By the text before the colon of `cc`: the SHA-256 of the source.
+    sources: BTreeMap<String, String>,
+}
+
+#[wasm_bindgen]
+impl Files {
+    /// No files.
+    #[wasm_bindgen(constructor)]
+    #[must_use]
+    pub fn new() -> Files {
+        Files::default()
+    }
+
+    /// Adds a trace file.
+    pub fn add_trace(&mut self, path: String, text: String) {
+        self.traces.insert(path, text);
+    }
+
+    /// Adds a file with algorithms, by the SHA-256 of its source.
+    pub fn add_source(&mut self, path: String, digest: String) {
+        self.sources.insert(path, digest);
+    }
+}
+
+impl Environment for Files {
+    fn trace(&self, path: &str) -> Result<String, String> {
+        let known = || self.traces.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+        self.traces.get(path).cloned().ok_or_else(|| match self.traces.is_empty() {
+            true => format!("there is no file \"{path}\" in this page; add the trace file to it"),
+            false => format!("there is no file \"{path}\" in this page; there are {}", known()),
+        })
+    }
+
+    fn algorithm(&self, cc: &str) -> Result<CustomAlgorithm, String> {
+        let file = cc.split_once(':').map_or(cc, |(file, _)| file);
+        match self.sources.get(file) {
+            Some(digest) => Ok(CustomAlgorithm { name: file.to_owned(), digest: digest.clone() }),
+            None => Err(format!(
+                "\"{file}\" is not in this page; write a built-in algorithm, or own.js:NAME for a \
+                 class of your own code"
+            )),
+        }
+    }
+}
+
+/// Checks the text of a file. Returns JSON: `errors` (line or 0, column or 0, key, problem), and if
+/// there are none the `experiment` as resolved, its `scenario` for seed 0, the `names` of each
+/// flow's copies, `warnings` and the `work` in packets.
+#[wasm_bindgen]
+#[must_use]
+pub fn check(text: &str, files: &Files) -> String {
+    let read = read(text, files);
+    let answer = read.map(|experiment| {
+        let scenario = experiment.scenario(0);
+        json!({
+            "errors": [],
+            "work": work(&scenario),
+            "names": experiment.flow_names(),
+            "warnings": experiment.warnings(),
+            "experiment": experiment.to_value(),
+            "scenario": scenario,
+        })
+    });
+    answer.unwrap_or_else(|errors| json!({ "errors": errors_of(errors) })).to_string()
+}
+
+/// A resolved experiment.
+pub(crate) fn read(text: &str, files: &Files) -> Result<Experiment, Diagnostics> {
+    let none: [&str; 0] = [];
+    Experiment::from_toml(text, "", &none)?.resolve(files)
+}
+
+fn errors_of(Diagnostics(errors): Diagnostics) -> Vec<Value> {
+    let error = |error: dumbbell_experiment::Diagnostic| {
+        let (line, column) = error.position.map_or((0, 0), |at| (at.line, at.column));
+        json!({"line": line, "column": column, "key": error.key, "problem": error.problem})
+    };
+    errors.into_iter().map(error).collect()
+}
+
+/// The JSON Schema of experiment files.
+#[wasm_bindgen]
+#[must_use]
+pub fn schema() -> String {
+    schema_of_files().to_string()
+}
+
+/// What a key, an algorithm or an option is; nothing if there is no such topic.
+#[wasm_bindgen]
+#[must_use]
+pub fn explain(topic: &str) -> Option<String> {
+    explain_topic(topic).ok()
+}
+
+/// The topics of [`explain`].
+#[wasm_bindgen]
+#[must_use]
+pub fn topics() -> Vec<String> {
+    all_topics()
+}
+
+/// The names of the built-in algorithms.
+#[wasm_bindgen]
+#[must_use]
+pub fn algorithms() -> Vec<String> {
+    NAMES.iter().map(|name| (*name).to_owned()).collect()
+}
+
+/// An experiment file to begin with.
+#[wasm_bindgen]
+#[must_use]
+pub fn starter() -> String {
+    STARTER.to_owned()
+}
