@@ -1,0 +1,118 @@
+/** Workers with the engine, as the page uses them. */
+
+import { text as workerText } from "made/worker";
+import { base64 } from "made/wasm";
+import type { Answer, FromWorker, Task, ToWorker } from "./protocol";
+
+interface Waiting {
+  resolve: (answer: never) => void;
+  reject: (error: Error) => void;
+  progress: ((share: number) => void) | undefined;
+}
+
+export class Cancelled extends Error {}
+
+async function unpack(): Promise<ArrayBuffer> {
+  const bytes = Uint8Array.from(atob(base64), (char) => char.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return new Response(stream).arrayBuffer();
+}
+
+let unpacked: Promise<ArrayBuffer> | undefined;
+
+/** A worker; tasks that are given to it are done one after the other. */
+export class Engine {
+  private worker: Promise<Worker>;
+  private waiting = new Map<number, Waiting>();
+  private last = 0;
+
+  constructor() {
+    this.worker = this.start();
+  }
+
+  /** How many tasks wait or run. */
+  get load(): number {
+    return this.waiting.size;
+  }
+
+  ask<T extends Task>(
+    task: T,
+    options: { progress?: (share: number) => void; signal?: AbortSignal } = {},
+  ): Promise<Answer<T>> {
+    const id = ++this.last;
+    const asked = new Promise<Answer<T>>((resolve, reject) => {
+      this.waiting.set(id, { resolve, reject, progress: options.progress });
+    });
+    options.signal?.addEventListener("abort", () => {
+      if (!this.waiting.has(id)) return;
+      this.settle(id)?.reject(new Cancelled("cancelled"));
+      void this.worker.then((worker) => this.post(worker, { id, cancel: true }));
+    });
+    void this.worker.then((worker) => this.waiting.has(id) && this.post(worker, { id, task }));
+    return asked;
+  }
+
+  private async start(): Promise<Worker> {
+    unpacked ??= unpack();
+    const wasm = await unpacked;
+    const url = URL.createObjectURL(new Blob([workerText], { type: "text/javascript" }));
+    const worker = new Worker(url);
+    worker.onmessage = ({ data }: MessageEvent<FromWorker>) => this.receive(data);
+    worker.onerror = (event) => this.fail(event.message || "the worker stopped");
+    this.post(worker, { wasm });
+    return worker;
+  }
+
+  private post(worker: Worker, message: ToWorker): void {
+    worker.postMessage(message);
+  }
+
+  private settle(id: number): Waiting | undefined {
+    const waiting = this.waiting.get(id);
+    this.waiting.delete(id);
+    return waiting;
+  }
+
+  private receive(data: FromWorker): void {
+    if ("share" in data) {
+      this.waiting.get(data.id)?.progress?.(data.share);
+    } else if ("answer" in data) {
+      this.settle(data.id)?.resolve(data.answer as never);
+    } else {
+      this.settle(data.id)?.reject(new Error(data.failure));
+      // A panic leaves the engine in an unknown state.
+      if (data.failure.includes("unreachable")) this.restart();
+    }
+  }
+
+  private fail(text: string): void {
+    for (const id of [...this.waiting.keys()]) this.settle(id)?.reject(new Error(text));
+    this.restart();
+  }
+
+  private restart(): void {
+    void this.worker.then((worker) => worker.terminate());
+    this.worker = this.start();
+  }
+}
+
+/** At most so many runs go on at once. */
+const MOST = 8;
+
+/** Workers for several runs at once. */
+export class Pool {
+  private engines: Engine[] = [];
+  private readonly most = Math.max(1, Math.min(MOST, (navigator.hardwareConcurrency || 2) - 1));
+
+  /** The worker with the least to do; a new one if all are busy and there may be more. */
+  next(): Engine {
+    const idle = this.engines.find((engine) => engine.load === 0);
+    if (idle) return idle;
+    if (this.engines.length < this.most) {
+      const engine = new Engine();
+      this.engines.push(engine);
+      return engine;
+    }
+    return this.engines.reduce((a, b) => (b.load < a.load ? b : a));
+  }
+}
