@@ -71,9 +71,12 @@ def bindgen() -> Path:
     lock = tomllib.loads((ROOT / "Cargo.lock").read_text())
     [version] = [one["version"] for one in lock["package"] if one["name"] == "wasm-bindgen"]
     command = BUILD / "bin/wasm-bindgen"
-    known = command.exists() and subprocess.run(
-        [command, "--version"], check=True, capture_output=True, text=True
-    ).stdout.split()[1:2]
+    known = (
+        command.exists()
+        and subprocess.run(
+            [command, "--version"], check=True, capture_output=True, text=True
+        ).stdout.split()[1:2]
+    )
     if known != [version]:
         install = ["cargo", "install", "--quiet", "--root", str(BUILD), "--version", version]
         run([*install, "wasm-bindgen-cli"])

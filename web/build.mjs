@@ -1,8 +1,8 @@
 // Builds the page into one file: node build.mjs ENGINE.wasm PAGE.html
-// The engine is compressed and inlined, so is the worker as text. Same sources, same bytes.
+// The engine, compressed, and the worker's script are text in the page. Same sources, same bytes.
 
 import { createHash } from "node:crypto";
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
@@ -39,17 +39,16 @@ async function bundle(entry) {
 
 const text = (code) => code.replaceAll("</script", "<\\/script").replaceAll("<!--", "<\\!--").trim();
 
-mkdirSync(made, { recursive: true });
 const packed = gzipSync(readFileSync(wasm), { level: 9 }).toString("base64");
-writeFileSync(`${made}/wasm.ts`, `export const base64 = ${JSON.stringify(packed)};\n`);
 const worker = await bundle("src/engine/worker.ts");
-writeFileSync(`${made}/worker.ts`, `export const text: string = ${JSON.stringify(worker.code)};\n`);
 const { code, css } = await bundle("src/main.tsx");
 const script = text(code);
 const hash = createHash("sha256").update(script).digest("base64");
 const html = readFileSync(resolve(root, "index.html"), "utf8")
   .replace("SCRIPT-HASH", () => `'sha256-${hash}'`)
   .replace("/* style */", () => css.trim())
+  .replace("/* engine */", () => packed)
+  .replace("/* worker */", () => text(worker.code))
   .replace("/* script */", () => script);
 writeFileSync(page, html);
 console.log(`${page}: ${html.length} bytes, of which the engine ${packed.length}`);

@@ -102,7 +102,7 @@ function Ran({ valid, runs }: Pick<Lab, "valid" | "runs">) {
   const packets = runs.outputs.reduce((sum, { dataPackets }) => sum + dataPackets, 0);
   const took = runs.outputs.reduce((sum, output) => sum + output.took, 0) / 1e3;
   return (
-    <div class="status soft" role="status" data-done={valid === runs.checked}>
+    <div class="status soft" role="status" data-done={String(valid === runs.checked)}>
       {many(packets)} packets in {took.toFixed(2)} s
       {runs.checked.warnings.map((warning) => (
         <p key={warning} class="warning">

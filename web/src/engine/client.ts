@@ -1,7 +1,5 @@
 /** Workers with the engine, as the page uses them. */
 
-import { text as workerText } from "made/worker";
-import { base64 } from "made/wasm";
 import type { Answer, FromWorker, Task, ToWorker } from "./protocol";
 
 interface Waiting {
@@ -12,8 +10,11 @@ interface Waiting {
 
 export class Cancelled extends Error {}
 
+/** A text of the page that is not shown: the engine, compressed, or the worker's script. */
+const textOf = (id: string): string => document.getElementById(id)?.textContent ?? "";
+
 async function unpack(): Promise<ArrayBuffer> {
-  const bytes = Uint8Array.from(atob(base64), (char) => char.charCodeAt(0));
+  const bytes = Uint8Array.from(atob(textOf("engine")), (char) => char.charCodeAt(0));
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
   return new Response(stream).arrayBuffer();
 }
@@ -55,7 +56,7 @@ export class Engine {
   private async start(): Promise<Worker> {
     unpacked ??= unpack();
     const wasm = await unpacked;
-    const url = URL.createObjectURL(new Blob([workerText], { type: "text/javascript" }));
+    const url = URL.createObjectURL(new Blob([textOf("worker")], { type: "text/javascript" }));
     const worker = new Worker(url);
     worker.onmessage = ({ data }: MessageEvent<FromWorker>) => this.receive(data);
     worker.onerror = (event) => this.fail(event.message || "the worker stopped");

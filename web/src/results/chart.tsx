@@ -108,7 +108,7 @@ function options(latest: () => Props, placed: Placed[], width: number, read: (u:
     bands: placed.flatMap(({ curve, at }) =>
       curve.low ? [{ series: [at + 2, at + 1] as [number, number], fill: `${colourOf(curve.colour)}38` }] : [],
     ),
-    padding: [6, 8, 0, 0],
+    padding: [6, 18, 0, 0],
     hooks: {
       setCursor: [read],
       draw: bands ? [(u) => drawBands(u, latest().panel.bands ?? [])] : [],
