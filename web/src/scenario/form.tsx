@@ -126,7 +126,7 @@ function LinkFields({ text, checked, change, at }: Props & { checked: Valid; at:
         disabled={!bdp}
         set={(value) => set("queue", `${short(value)} BDP`)}
       />
-      <Slider label="Random loss" value={loss} low={1e-6} high={0.1} zero shown={Number.isNaN(loss) ? "in bursts" : loss ? `${short(loss * 100)} %` : "none"} set={(value) => set("loss", value ? `${short(value * 100)} %` : null)} />
+      <Slider label="Loss" title="Of packets at random" value={loss} low={1e-6} high={0.1} zero shown={Number.isNaN(loss) ? "in bursts" : loss ? `${short(loss * 100)} %` : "none"} set={(value) => set("loss", value ? `${short(value * 100)} %` : null)} />
       <label class="choice">
         <span>Queue management</span>
         <select value={aqm} onChange={(event) => set("aqm", event.currentTarget.value || null)}>

@@ -43,22 +43,29 @@ function queueOf(room: number, most: number): Queue {
   return { size: 2, perColumn: 15, step: 4 };
 }
 
-function packet(ctx: CanvasRenderingContext2D, dot: Dot, x: number, y: number, size: number, colour: string): void {
+function packet(ctx: CanvasRenderingContext2D, dot: Dot, x: number, y: number, [width, height]: Size, colour: string): void {
   ctx.fillStyle = colour;
-  if (dot.isAck) {
-    ctx.fillRect(x - size / 4, y - size / 3, Math.max(size / 2, 1.5), Math.max((size * 2) / 3, 2));
-  } else {
-    ctx.fillRect(x - size / 2, y - size / 2, size, size);
-  }
-  if (dot.isRetransmission && size > 3) {
+  ctx.fillRect(x - width / 2, y - height / 2, width, height);
+  if (dot.isRetransmission && !dot.isAck) {
     ctx.fillStyle = variable("--paper");
-    ctx.fillRect(x - size / 6, y - size / 6, size / 3, size / 3);
+    ctx.fillRect(x - width / 2, y - height / 6, width, height / 3);
   }
   if (dot.isMarked) {
     ctx.strokeStyle = variable("--bad");
     ctx.lineWidth = 1.5;
-    ctx.strokeRect(x - size / 2 - 1, y - size / 2 - 1, size + 2, size + 2);
+    ctx.strokeRect(x - width / 2 - 1, y - height / 2 - 1, width + 2, height + 2);
   }
+}
+
+type Size = [width: number, height: number];
+
+const ACK: Size = [3, 7];
+
+/** The size of packets on a wire: as far apart as they are, so that gaps can be seen. */
+function onWire({ checked, stage }: Scene, number: number): Size {
+  const link = checked.scenario.links[number];
+  const packets = 1 + ((link?.rate_bps ?? 0) * (link?.delay_ns ?? 0)) / 1e9 / 12_000;
+  return [Math.min(Math.max((0.75 * (stage.links[number]?.length ?? 0)) / packets, 1.5), 11), 11];
 }
 
 /** Draws; returns the packets in each queue. */
@@ -73,6 +80,7 @@ export function draw(ctx: CanvasRenderingContext2D, scene: Scene): number[] {
     const most = limit(checked, number);
     return queueOf(room, Number.isFinite(most) ? Math.min(most, 4000) : 200);
   });
+  const wired = stage.links.map((_, number) => onWire(scene, number));
   const dots: Dot[] = [];
   const waiting = film.at(time, stage, scene.drops, (dot) => dots.push(dot));
   for (const dot of dots) {
@@ -83,11 +91,11 @@ export function draw(ctx: CanvasRenderingContext2D, scene: Scene): number[] {
       const at = -dot.x - 1;
       const x = place.x - 12 - Math.floor(at / queue.perColumn) * queue.step;
       if (x < place.x - place.room) continue;
-      packet(ctx, dot, x, place.y + 28 - (at % queue.perColumn) * queue.step, queue.size, colour);
+      packet(ctx, dot, x, place.y + 28 - (at % queue.perColumn) * queue.step, [queue.size, queue.size], colour);
     } else if (dot.fall > 0) {
       cross(ctx, dot, variable("--bad"));
     } else {
-      packet(ctx, dot, dot.x, dot.y, dot.isAck ? 8 : 9, colour);
+      packet(ctx, dot, dot.x, dot.y, dot.isAck ? ACK : (wired[dot.link] ?? ACK), colour);
     }
   }
   labels(ctx, scene, waiting, ink, soft);

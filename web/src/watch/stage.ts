@@ -76,6 +76,8 @@ export interface Dot {
   x: number;
   y: number;
   flow: number;
+  /** The link that it is on; beyond the scenario's on the way back. */
+  link: number;
   isAck: boolean;
   isRetransmission: boolean;
   isMarked: boolean;
@@ -102,14 +104,12 @@ export class Film {
       if (!Number.isNaN(time)) longest = Math.max(longest, time - (entered[hop] ?? 0));
     });
     this.longest = longest;
-    const queued = new Map<number, number>();
     this.starts = Float64Array.from(left, (time, hop) => {
       const spec = scenario.links[link[hop] ?? 0];
       if (!spec || Number.isNaN(time)) return NaN;
       const sending = spec.rate_bps ? (8 * (size[hop] ?? 0)) / spec.rate_bps : 0;
       return Math.max(time - spec.delay_ns / 1e9 - sending, entered[hop] ?? 0);
     });
-    void queued;
   }
 
   /** Calls `show` for each packet at a time; returns the packets in the queue of each link. */
@@ -131,6 +131,7 @@ export class Film {
         x: 0,
         y: 0,
         flow: flow[hop] ?? 0,
+        link: number,
         isAck: (bits & KIND.fromSender) === 0,
         isRetransmission: (bits & KIND.retransmission) > 0,
         isMarked: (bits & KIND.marked) > 0,

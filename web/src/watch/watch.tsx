@@ -1,6 +1,6 @@
 /** The animation of the path, in slow motion, with the windows in step below it. */
 
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Engine } from "../engine/client";
 import { Cancelled } from "../engine/client";
 import type { Hops, Source, Valid } from "../engine/protocol";
@@ -32,6 +32,11 @@ function longestRtt({ scenario }: Valid): number {
   return Math.max(...of, 1e6) / 1e9;
 }
 
+/** Some round trips after the last flow has started, when there is most to see. */
+function firstMoment({ scenario }: Valid, rtt: number): number {
+  return Math.max(...scenario.flows.map(({ start_ns }) => start_ns)) / 1e9 + 6 * rtt;
+}
+
 /** Each flow in a colour of its own. */
 export function packetColours(checked: Valid): string[] {
   const looks = flowLooks(checked);
@@ -57,7 +62,8 @@ export function Watch({ engine, checked, source, seed, from, dark, moved }: Prop
   const [playing, play] = useState(true);
   // A round trip takes four seconds to begin with.
   const [speed, setSpeed] = useState(() => Math.min(rtt / 4, 1));
-  const [time, setTime] = useState(Math.min(from, duration));
+  const [time, setTime] = useState(() => Math.min(from || firstMoment(checked, rtt), duration));
+  const now = useRef(time);
   const [width, setWidth] = useState(800);
   const drops = useRef<Float64Array>(new Float64Array());
   const abort = useRef<AbortController | null>(null);
@@ -94,6 +100,7 @@ export function Watch({ engine, checked, source, seed, from, dark, moved }: Prop
 
   const seek = (to: number): void => {
     const at = Math.min(Math.max(to, 0), duration);
+    now.current = at;
     setTime(at);
     moved(at);
     if (!hops || at < hops.from + (hops.from > 0 ? 2 * rtt : 0) || at > hops.until) fetchFrom(at);
@@ -111,7 +118,7 @@ export function Watch({ engine, checked, source, seed, from, dark, moved }: Prop
     return () => observer.disconnect();
   }, []);
 
-  useEffect(() => {
+  useLayoutEffect(() => {
     const element = canvas.current;
     const ctx = element?.getContext("2d");
     if (!element || !ctx || !film) return;
@@ -124,15 +131,12 @@ export function Watch({ engine, checked, source, seed, from, dark, moved }: Prop
 
   useEffect(() => {
     if (!playing || !film) return undefined;
-    let [frame, before, now] = [0, performance.now(), time];
+    let [frame, before] = [0, performance.now()];
     const tick = (at: number): void => {
-      now += Math.min((at - before) / 1e3, 0.1) * speed;
+      const to = now.current + Math.min((at - before) / 1e3, 0.1) * speed;
       before = at;
-      if (now >= duration) {
-        play(false);
-        now = duration;
-      }
-      seek(now);
+      if (to >= duration) play(false);
+      seek(to);
       frame = requestAnimationFrame(tick);
     };
     frame = requestAnimationFrame(tick);
@@ -179,8 +183,8 @@ export function Watch({ engine, checked, source, seed, from, dark, moved }: Prop
       </label>
       <Strip checked={checked} hops={hops} time={time} span={Math.max(speed * 12, 4 * rtt)} seek={(at) => (play(false), seek(at))} dark={dark} colours={colours} />
       <p class="soft small">
-        A square is a data packet, a bar an acknowledgement; a hole marks a retransmission, a red frame an ECN mark, a cross a
-        dropped packet. A round trip without queues takes {timeText(rtt)}. {hops && `${many(hops.columns.entered.length)} hops are loaded.`}
+        A block is a data packet, a thin bar an acknowledgement. A block with a gap is a retransmission, one with a red frame has an
+        ECN mark, a cross is a dropped packet. A round trip without queues takes {timeText(rtt)}. {hops && `${many(hops.columns.entered.length)} hops are loaded.`}
       </p>
     </section>
   );
