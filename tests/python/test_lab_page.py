@@ -198,12 +198,13 @@ def test_the_animation_plays_stops_and_finds_losses(browser: Browser, folder: Pa
     before = text(browser, ".slider.time output")
     browser.wait_for(f"document.querySelector('.slider.time output').textContent !== '{before}'")
     click(browser, "Pause")
+    now = "Number(document.querySelector('.slider.time input').value)"
+    at = browser.evaluate(now)
     click(browser, "Next loss")
-    at = float(text(browser, ".slider.time output").split()[0])
+    browser.wait_for(f"{now} > {at} && document.querySelector('.said') === null")
+    at = browser.evaluate(now)
     click(browser, "Step ▸")
-    browser.wait_for(
-        f"parseFloat(document.querySelector('.slider.time output').textContent) > {at}"
-    )
+    browser.wait_for(f"{now} > {at}")
     drawn = browser.evaluate(
         "(c => new Set(c.getContext('2d').getImageData(0, 0, c.width, c.height).data).size)"
         "(document.querySelector('.stage canvas'))"
