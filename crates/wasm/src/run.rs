@@ -153,7 +153,9 @@ impl Tables {
             Column::U64(cells) => cells.iter().map(|cell| *cell as f64).collect(),
             Column::F32(cells) => cells.iter().map(|cell| f64::from(*cell)).collect(),
             Column::F64(cells) => cells.clone(),
-            Column::NullableF64(cells) => cells.iter().map(|cell| cell.unwrap_or(f64::NAN)).collect(),
+            Column::NullableF64(cells) => {
+                cells.iter().map(|cell| cell.unwrap_or(f64::NAN)).collect()
+            }
             Column::Names { keys, .. } => keys.iter().map(|key| f64::from(*key)).collect(),
         }
     }
