@@ -6,9 +6,10 @@ import { many } from "./results/format";
 import { Results } from "./results/results";
 import { Editor } from "./scenario/editor";
 import { Form } from "./scenario/form";
+import { classesOf, OwnCode } from "./scenario/own";
 import { presets } from "./scenario/presets";
 import { Share } from "./share/share";
-import { engine, useLab, type Lab } from "./state";
+import { codeOf, poolFor, useLab, type Lab } from "./state";
 import { Watch } from "./watch/watch";
 
 type Theme = "auto" | "light" | "dark";
@@ -90,7 +91,7 @@ function Status({ lab }: { lab: Lab }) {
         <button type="button" class="main" onClick={lab.run}>
           Run
         </button>{" "}
-        about {many(packets)} packets
+        {lab.trusted ? `about ${many(packets)} packets` : "This scenario has code of its own; it runs in a worker without access to the page or the network."}
       </p>
     );
   }
@@ -143,11 +144,12 @@ export function App({ first, embedded, complaint }: { first: Source; embedded: b
       {sharing && <Share source={source} checked={lab.valid} outputs={runs?.outputs ?? []} close={() => share(false)} />}
       <main>
         <div class="scenario">
-          <Form text={source.toml} checked={lab.valid} facts={lab.facts} change={change} />
+          <Form text={source.toml} own={classesOf(source.code)} checked={lab.valid} facts={lab.facts} change={change} />
           <Status lab={lab} />
           <details open={!embedded}>
             <summary>The file</summary>
             <Editor label="Experiment file (TOML)" text={source.toml} facts={lab.facts} problems={lab.problems} change={change} />
+            <OwnCode source={source} change={lab.setSource} />
           </details>
         </div>
         <div class="outcome">
@@ -178,6 +180,7 @@ export function App({ first, embedded, complaint }: { first: Source; embedded: b
 function Watching({ lab, dark, from, moved }: { lab: Lab; dark: boolean; from: number; moved: (time: number) => void }) {
   const checked: Valid | null = lab.valid;
   if (!checked) return <p class="soft">The animation follows when the file is valid.</p>;
+  if (!lab.trusted) return <p class="soft">The scenario has code of its own. Press Run to let it run.</p>;
   const [seed = 1] = checked.experiment.seeds;
-  return <Watch engine={engine} checked={checked} source={lab.source} seed={seed} from={from} dark={dark} moved={moved} />;
+  return <Watch engine={() => poolFor(codeOf(lab.source)).next()} checked={checked} source={lab.source} seed={seed} from={from} dark={dark} moved={moved} />;
 }

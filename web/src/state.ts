@@ -14,7 +14,17 @@ const MOST_HELD = 2e7;
 const PACKET_BITS = 12_000;
 
 export const engine = new Engine();
-const pool = new Pool();
+let pool = new Pool();
+let poolCode = "";
+
+/** Workers with the code of a scenario; those with older code are closed. */
+export function poolFor(code: string): Pool {
+  if (code !== poolCode) {
+    pool.close();
+    [pool, poolCode] = [new Pool(code), code];
+  }
+  return pool;
+}
 
 export interface Runs {
   checked: Valid;
@@ -33,9 +43,14 @@ export interface Lab {
   failure: string;
   /** Whether the scenario is too large to run without being asked to. */
   waits: boolean;
+  /** Whether own code may run: it is the user's, or the user has started it. */
+  trusted: boolean;
   run: () => void;
   cancel: () => void;
 }
+
+/** The code that a scenario runs; none if no flow has an algorithm of it. */
+export const codeOf = (source: Source): string => (source.toml.includes("own.js:") ? source.code : "");
 
 /** Why a scenario would not fit into the memory of a page; empty if it does. */
 export function tooLarge({ scenario, experiment }: Valid): string {
@@ -63,6 +78,8 @@ export function useLab(first: Source): Lab {
   const [share, setShare] = useState<number | null>(null);
   const [failure, fail] = useState("");
   const [waits, wait] = useState(false);
+  // Code that came with a link or a file runs once the user has started it, or has changed it.
+  const trusted = useRef(codeOf(first) === "");
   const abort = useRef<AbortController | null>(null);
 
   useEffect(() => void engine.ask({ kind: "facts" }).then(setFacts, (error: Error) => fail(error.message)), []);
@@ -90,7 +107,7 @@ export function useLab(first: Source): Lab {
           shares[at] = done;
           report();
         };
-        return pool.next().ask({ kind: "run", source: of, seed }, { progress, signal: controller.signal });
+        return poolFor(codeOf(of)).next().ask({ kind: "run", source: of, seed }, { progress, signal: controller.signal });
       });
       const outputs = await Promise.all(asked);
       if (controller.signal.aborted) return;
@@ -122,7 +139,7 @@ export function useLab(first: Source): Lab {
         abort.current?.abort();
         setShare(null);
         fail(refused);
-      } else if (checked.work * checked.experiment.seeds.length <= AT_ONCE) {
+      } else if (checked.work * checked.experiment.seeds.length <= AT_ONCE && (trusted.current || !codeOf(source))) {
         void start(checked, source);
       } else {
         abort.current?.abort();
@@ -138,9 +155,14 @@ export function useLab(first: Source): Lab {
   }, [source]);
 
   const run = (): void => {
+    trusted.current = true;
     if (valid && !problems.length && !tooLarge(valid)) void start(valid, source);
   };
-  return { source, setSource, facts, problems, valid: problems.length ? null : valid, runs, share, failure, waits, run, cancel };
+  const change = (next: Source): void => {
+    trusted.current ||= next.code !== source.code;
+    setSource(next);
+  };
+  return { source, setSource: change, trusted: trusted.current || !codeOf(source), facts, problems, valid: problems.length ? null : valid, runs, share, failure, waits, run, cancel };
 }
 
 /** Keeps the scenario in the address, so that reloading the page brings it back. */

@@ -6,7 +6,7 @@ use dumbbell_experiment::{
     schema as schema_of_files, topics as all_topics, work,
 };
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use wasm_bindgen::prelude::*;
 
 /// The files that an experiment may name: traces, and the source of algorithms.
@@ -14,8 +14,8 @@ use wasm_bindgen::prelude::*;
 #[derive(Default)]
 pub struct Files {
     traces: BTreeMap<String, String>,
-    /// By the text before the colon of `cc`: the SHA-256 of the source.
-    sources: BTreeMap<String, String>,
+    /// The classes of the page's own code, such as `own.js:Mine`.
+    classes: BTreeSet<String>,
 }
 
 #[wasm_bindgen]
@@ -32,9 +32,9 @@ impl Files {
         self.traces.insert(path, text);
     }
 
-    /// Adds a file with algorithms, by the SHA-256 of its source.
-    pub fn add_source(&mut self, path: String, digest: String) {
-        self.sources.insert(path, digest);
+    /// Adds a class of the page's own code, such as `own.js:Mine`.
+    pub fn add_class(&mut self, name: String) {
+        self.classes.insert(name);
     }
 }
 
@@ -48,14 +48,16 @@ impl Environment for Files {
     }
 
     fn algorithm(&self, cc: &str) -> Result<CustomAlgorithm, String> {
-        let file = cc.split_once(':').map_or(cc, |(file, _)| file);
-        match self.sources.get(file) {
-            Some(digest) => Ok(CustomAlgorithm { name: file.to_owned(), digest: digest.clone() }),
-            None => Err(format!(
-                "\"{file}\" is not in this page; write a built-in algorithm, or own.js:NAME for a \
-                 class of your own code"
-            )),
+        let name = cc.split('(').next().unwrap_or(cc).trim();
+        if self.classes.contains(name) {
+            return Ok(CustomAlgorithm { name: name.to_owned(), digest: "javascript".to_owned() });
         }
+        let known: Vec<_> = self.classes.iter().map(String::as_str).collect();
+        let known = match known.is_empty() {
+            true => "own.js:NAME for a class of your own code, which has none yet".to_owned(),
+            false => known.join(", "),
+        };
+        Err(format!("\"{name}\" is not in this page; write a built-in algorithm, or {known}"))
     }
 }
 

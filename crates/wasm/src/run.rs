@@ -1,6 +1,7 @@
 //! A run in slices, its tables and its hops.
 
 use crate::experiment::{Files, read};
+use crate::own::{set_factories, take_failure};
 use dumbbell_net::DropReason;
 use dumbbell_sim::{Column, Hop, HopEnd, RunOutput};
 use wasm_bindgen::prelude::*;
@@ -22,13 +23,21 @@ impl Run {
         if sample > 0.0 {
             scenario.sample_ns = (sample * 1e9) as u64;
         }
+        set_factories(&mut scenario);
         scenario.start().map(Run).map_err(|found| error(&found))
     }
 
     /// Runs to the next sample; the completed share of the simulated time, or nothing if the run
     /// is complete.
-    pub fn step(&mut self) -> Option<f64> {
-        self.0.step()
+    ///
+    /// # Errors
+    /// If the user's own code failed.
+    pub fn step(&mut self) -> Result<Option<f64>, JsError> {
+        let share = self.0.step();
+        match take_failure() {
+            Some(failure) => Err(JsError::new(&failure)),
+            None => Ok(share),
+        }
     }
 
     /// Lists drops from now on.

@@ -21,14 +21,37 @@ async function unpack(): Promise<ArrayBuffer> {
 
 let unpacked: Promise<ArrayBuffer> | undefined;
 
+/** How long own code may take without giving the worker back, ms. */
+const PATIENCE = 5000;
+
+/**
+ * A user's code as it follows the worker's script: in a function of its own, with its classes handed
+ * to the engine. It has no access to the page, and the page's policy forbids it any request.
+ */
+function wrapped(code: string, line: number): string {
+  const names = [...code.matchAll(/^\s*class\s+(\w+)/gm)].map(([, name]) => name ?? "");
+  const classes = `{${[...new Set(names)].join(", ")}}`;
+  return `;(() => { "use strict";\n${code}\n;globalThis.adopt(${classes}, ${line}, ${code.split("\n").length}); })();`;
+}
+
 /** A worker; tasks that are given to it are done one after the other. */
 export class Engine {
   private worker: Promise<Worker>;
   private waiting = new Map<number, Waiting>();
   private last = 0;
 
-  constructor() {
+  private timer: ReturnType<typeof setTimeout> | undefined;
+
+  /** With own code, if any. */
+  constructor(private readonly code = "") {
     this.worker = this.start();
+  }
+
+  /** Ends the worker and all that it does. */
+  close(): void {
+    clearTimeout(this.timer);
+    for (const id of [...this.waiting.keys()]) this.settle(id)?.reject(new Cancelled("closed"));
+    void this.worker.then((worker) => worker.terminate());
   }
 
   /** How many tasks wait or run. */
@@ -49,17 +72,26 @@ export class Engine {
       this.settle(id)?.reject(new Cancelled("cancelled"));
       void this.worker.then((worker) => this.post(worker, { id, cancel: true }));
     });
-    void this.worker.then((worker) => this.waiting.has(id) && this.post(worker, { id, task }));
+    void this.worker.then((worker) => {
+      if (this.waiting.has(id)) this.post(worker, { id, task });
+      this.expect();
+    });
     return asked;
   }
 
   private async start(): Promise<Worker> {
     unpacked ??= unpack();
     const wasm = await unpacked;
-    const url = URL.createObjectURL(new Blob([textOf("worker")], { type: "text/javascript" }));
+    const script = `${textOf("worker")}\n`;
+    const first = script.split("\n").length + 1;
+    const own = this.code.trim() ? wrapped(this.code, first) : "";
+    const url = URL.createObjectURL(new Blob([script, own], { type: "text/javascript" }));
     const worker = new Worker(url);
     worker.onmessage = ({ data }: MessageEvent<FromWorker>) => this.receive(data);
-    worker.onerror = (event) => this.fail(event.message || "the worker stopped");
+    worker.onerror = (event) => {
+      const line = event.lineno - first + 1;
+      this.fail(`${own && line > 0 ? `own.js, line ${line}: ` : ""}${event.message || "the worker stopped"}`);
+    };
     this.post(worker, { wasm });
     return worker;
   }
@@ -71,10 +103,19 @@ export class Engine {
   private settle(id: number): Waiting | undefined {
     const waiting = this.waiting.get(id);
     this.waiting.delete(id);
+    if (!this.waiting.size) clearTimeout(this.timer);
     return waiting;
   }
 
+  /** Own code that does not come back is ended. */
+  private expect(): void {
+    clearTimeout(this.timer);
+    if (!this.code.trim() || !this.waiting.size) return;
+    this.timer = setTimeout(() => this.fail(`own.js: the code has not returned for ${PATIENCE / 1e3} s; it was stopped`), PATIENCE);
+  }
+
   private receive(data: FromWorker): void {
+    this.expect();
     if ("share" in data) {
       this.waiting.get(data.id)?.progress?.(data.share);
     } else if ("answer" in data) {
@@ -92,6 +133,7 @@ export class Engine {
   }
 
   private restart(): void {
+    clearTimeout(this.timer);
     void this.worker.then((worker) => worker.terminate());
     this.worker = this.start();
   }
@@ -105,12 +147,18 @@ export class Pool {
   private engines: Engine[] = [];
   private readonly most = Math.max(1, Math.min(MOST, (navigator.hardwareConcurrency || 2) - 1));
 
+  constructor(private readonly code = "") {}
+
+  close(): void {
+    for (const engine of this.engines) engine.close();
+  }
+
   /** The worker with the least to do; a new one if all are busy and there may be more. */
   next(): Engine {
     const idle = this.engines.find((engine) => engine.load === 0);
     if (idle) return idle;
     if (this.engines.length < this.most) {
-      const engine = new Engine();
+      const engine = new Engine(this.code);
       this.engines.push(engine);
       return engine;
     }

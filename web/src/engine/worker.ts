@@ -1,6 +1,7 @@
 /** The engine in a worker: one task at a time, in slices, so that it can be cancelled. */
 
 import * as engine from "engine";
+import { adopt, forget, provide } from "./own";
 import type { Checked, Facts, FromWorker, Hops, Output, Source, Table, Task, ToWorker } from "./protocol";
 
 /** A slice lasts so long, ms; between slices the worker reads its messages. */
@@ -49,6 +50,7 @@ function tableOf(tables: engine.Tables, name: string): Table {
 }
 
 async function simulate(id: number, source: Source, seed: number): Promise<Output> {
+  forget();
   const begin = performance.now();
   const files = filesOf(source);
   const run = new engine.Run(source.toml, files, BigInt(seed), 0);
@@ -74,6 +76,7 @@ type Watch = Extract<Task, { kind: "watch" }>;
 
 /** Runs to shortly before `from`, and records hops from there on. */
 async function watch(id: number, task: Watch): Promise<Hops> {
+  forget();
   const files = filesOf(task.source);
   const run = new engine.Run(task.source.toml, files, BigInt(task.seed), task.sample);
   const checked = JSON.parse(engine.check(task.source.toml, files)) as Checked;
@@ -97,6 +100,7 @@ async function watch(id: number, task: Watch): Promise<Hops> {
 
 function filesOf(source: Source): engine.Files {
   const files = new engine.Files();
+  for (const name of classesOf(source.code)) files.add_class(`own.js:${name}`);
   for (const [path, text] of Object.entries(source.traces)) files.add_trace(path, text);
   return files;
 }
@@ -148,6 +152,15 @@ async function work(id: number, task: Task): Promise<void> {
   }
   cancelled.delete(id);
 }
+
+/** The names of the classes in a user's code. */
+function classesOf(code: string): string[] {
+  return [...code.matchAll(/^\s*class\s+(\w+)/gm)].map(([, name]) => name ?? "");
+}
+
+// The user's code follows this script in the same worker; it finds these.
+provide();
+Object.assign(globalThis, { adopt });
 
 self.onmessage = ({ data }: MessageEvent<ToWorker>) => {
   if ("wasm" in data) {

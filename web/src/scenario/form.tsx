@@ -10,6 +10,8 @@ interface Props {
   text: string;
   checked: Valid | null;
   facts: Facts | null;
+  /** Algorithms of the user's code. */
+  own: string[];
   change: (text: string) => void;
 }
 
@@ -141,12 +143,12 @@ function LinkFields({ text, checked, change, at }: Props & { checked: Valid; at:
   );
 }
 
-function FlowRow({ text, checked, facts, change, at }: Props & { checked: Valid; at: number }) {
+function FlowRow({ text, checked, facts, own, change, at }: Props & { checked: Valid; at: number }) {
   const flow = checked.experiment.flow[at];
   if (!flow) return null;
   const set = (key: string, value: string | number | null) => change(setKey(text, "flow", at, key, value));
   const name = checked.names[at]?.[0]?.replace(/-1$/, flow.repeat > 1 ? "" : "-1") ?? "";
-  const known = facts?.algorithms ?? [];
+  const known = [...(facts?.algorithms ?? []), ...own];
   const setCc = (cc: string): void => {
     const udt = cc === "udt" || cc === "ar-udt";
     const next = setKey(text, "flow", at, "cc", cc);

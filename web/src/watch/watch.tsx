@@ -13,7 +13,7 @@ import { Film, stageOf } from "./stage";
 import { Strip } from "./strip";
 
 interface Props {
-  engine: Engine;
+  engine: () => Engine;
   checked: Valid;
   source: Source;
   seed: number;
@@ -77,7 +77,7 @@ export function Watch({ engine, checked, source, seed, from, dark, moved }: Prop
     say("Running to this moment …");
     const sample = Math.min(checked.scenario.sample_ns / 1e9, Math.max(duration / 20_000, rtt / 20));
     const task = { kind: "watch" as const, source, seed, from: at, lead: 2.5 * rtt + 0.2, sample, allDrops: drops.current.length === 0 };
-    engine.ask(task, { signal: abort.current.signal }).then(
+    engine().ask(task, { signal: abort.current.signal }).then(
       (found) => {
         if (found.drops.length) drops.current = found.drops;
         wanted.current = null;
