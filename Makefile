@@ -114,6 +114,10 @@ lock: setup ## Brings requirements.lock up to date with pyproject.toml
 	.venv/bin/uv pip compile pyproject.toml --group dev --extra dask --upgrade --universal --python-version 3.11 \
 	  --generate-hashes --no-annotate --no-header --quiet --output-file requirements.lock
 
+.PHONY: lab
+lab: setup ## Builds the laboratory's page (needs npm and Rust's target wasm32-unknown-unknown)
+	.venv/bin/python scripts/lab.py
+
 .PHONY: assets
 assets: ## Fetches again what report pages embed (needs npm)
 	scripts/assets.sh

@@ -376,8 +376,12 @@ where
         let link = &mut self.links[to.0 as usize];
         let was_final = link.next_arrival_is_final();
         match link.push(self.now, RoutedPacket { routing, packet: *packet }) {
-            Ok(()) if was_final => return,
-            Ok(()) => self.arrivals.set(to.0, link.next_arrival()),
+            Ok(()) => {
+                if !was_final {
+                    self.arrivals.set(to.0, link.next_arrival());
+                }
+                self.observer.on_entered(self.now, routing.from(), routing.hop(), to, packet);
+            }
             Err(why) => self.observer.on_dropped(self.now, routing.from(), to, why, packet),
         }
         if !was_final {

@@ -10,6 +10,7 @@ mod delay_meter;
 mod engine;
 mod event_queue;
 mod histogram;
+mod hop_log;
 mod host;
 mod link_arrivals;
 mod link_spec;
@@ -33,12 +34,13 @@ mod udt_host;
 pub use check::MAX_FLOWS;
 pub use engine::{EndpointId, Engine, RoutedPacket};
 pub use histogram::Histogram;
+pub use hop_log::{Hop, HopEnd, HopLog};
 pub use network::{FlowPlan, Network, PathPlan};
 pub use observer::Observer;
 pub use packet_log::{PacketEvent, PacketLog, PacketRecord};
 pub use pcapng::CapturePoint;
 pub use pdu::Pdu;
-pub use run::RunOutput;
+pub use run::{Run, RunOutput};
 pub use sample::{Sampled, link_row};
 pub use scenario::{
     FlowSpec, LinkSpec, PathSpec, QueueSpec, Scenario, ScenarioError, ScenarioPart,

@@ -10,6 +10,10 @@ pub trait Observer<P> {
     #[inline]
     fn on_sent(&mut self, _now: Time, _from: EndpointId, _packet: &P) {}
 
+    /// A link accepts a packet at its near end; `hop` counts the links that it crossed before.
+    #[inline]
+    fn on_entered(&mut self, _now: Time, _from: EndpointId, _hop: u8, _at: LinkId, _packet: &P) {}
+
     /// A packet is delivered to an endpoint, which has not processed it yet.
     #[inline]
     fn on_delivered(&mut self, _now: Time, _to: EndpointId, _packet: &P) {}

@@ -4,6 +4,7 @@ use crate::build::build;
 use crate::delay_meter::DelayMeter;
 use crate::engine::{EndpointId, Engine};
 use crate::histogram::Histogram;
+use crate::hop_log::HopLog;
 use crate::host::{AnyHost, SimHost};
 use crate::network::FlowPlan;
 use crate::observer::Observer;
@@ -46,6 +47,7 @@ pub struct RunOutput {
 struct Observers {
     meter: DelayMeter,
     log: PacketLog,
+    hops: HopLog,
 }
 
 impl<P: SimPacket> Observer<P> for Observers {
@@ -55,13 +57,20 @@ impl<P: SimPacket> Observer<P> for Observers {
     }
 
     #[inline]
+    fn on_entered(&mut self, now: Time, from: EndpointId, hop: u8, at: LinkId, packet: &P) {
+        self.hops.on_entered(now, from, hop, at, packet);
+    }
+
+    #[inline]
     fn on_delivered(&mut self, now: Time, to: EndpointId, packet: &P) {
         self.meter.on_delivered(now, to, packet);
         self.log.on_delivered(now, to, packet);
+        self.hops.on_delivered(now, to, packet);
     }
 
     fn on_dropped(&mut self, now: Time, from: EndpointId, at: LinkId, why: DropReason, packet: &P) {
         self.log.on_dropped(now, from, at, why, packet);
+        self.hops.on_dropped(now, from, at, why, packet);
     }
 
     #[inline]
@@ -72,6 +81,99 @@ impl<P: SimPacket> Observer<P> for Observers {
     #[inline]
     fn prefetch_indirect(&self, to: EndpointId) {
         self.meter.prefetch_indirect(to);
+    }
+}
+
+/// A run in progress, from sample to sample.
+pub struct Run(Box<dyn Steps>);
+
+impl Run {
+    /// Runs to the next sample and returns the completed share of the simulated time; `None` if the
+    /// run is complete.
+    pub fn step(&mut self) -> Option<f64> {
+        self.0.step()
+    }
+
+    /// Lists every drop in [`hops`](Run::hops) from now on.
+    pub fn record_drops(&mut self) {
+        self.0.hops_mut().record_drops();
+    }
+
+    /// Records up to `max` hops of packets that begin from now on.
+    pub fn record_hops(&mut self, max: usize) {
+        self.0.hops_mut().record(max);
+    }
+
+    /// Whether as many hops are recorded as were to be.
+    pub fn has_recorded(&self) -> bool {
+        self.0.hops().is_full()
+    }
+
+    /// The hops and drops that were recorded.
+    pub fn hops(&self) -> &HopLog {
+        self.0.hops()
+    }
+
+    /// The results so far.
+    pub fn into_output(self) -> RunOutput {
+        self.0.finish()
+    }
+}
+
+/// A run with hosts of any type.
+trait Steps {
+    fn step(&mut self) -> Option<f64>;
+    fn hops(&self) -> &HopLog;
+    fn hops_mut(&mut self) -> &mut HopLog;
+    fn finish(self: Box<Self>) -> RunOutput;
+}
+
+struct Running<H: SimHost> {
+    flows: Vec<FlowPlan>,
+    engine: Engine<H, Observers>,
+    sampler: Sampler,
+    next: u64,
+    samples: u64,
+    interval: Span,
+    duration: Time,
+}
+
+impl<H: SimHost> Steps for Running<H> {
+    fn step(&mut self) -> Option<f64> {
+        if self.next == self.samples {
+            return None;
+        }
+        let now = (Time::ZERO + self.interval * self.next).min(self.duration);
+        self.next += 1;
+        self.engine.run_until(now);
+        self.sampler.sample(&mut self.engine);
+        Some(now.as_nanos() as f64 / self.duration.as_nanos() as f64)
+    }
+
+    fn hops(&self) -> &HopLog {
+        &self.engine.observer().hops
+    }
+
+    fn hops_mut(&mut self) -> &mut HopLog {
+        &mut self.engine.observer_mut().hops
+    }
+
+    fn finish(self: Box<Self>) -> RunOutput {
+        let Running { flows, engine, sampler, .. } = *self;
+        let table = flow_table(&flows, &engine, &engine.observer().meter);
+        let subflows = subflow_table(&flows, &engine, &engine.observer().meter);
+        RunOutput {
+            data_packets: table.sent.iter().sum(),
+            flows: table,
+            series: sampler.series,
+            links: sampler.links,
+            internals: sampler.internals,
+            subflows,
+            subflow_series: sampler.subflow_series,
+            subflow_internals: sampler.subflow_internals,
+            events: engine.events(),
+            packets: engine.into_observer().log,
+        }
     }
 }
 
@@ -92,40 +194,47 @@ impl Scenario {
     /// If the scenario is not valid.
     pub fn run_while(
         &self,
-        progress: impl FnMut(f64) -> ControlFlow<()>,
+        mut progress: impl FnMut(f64) -> ControlFlow<()>,
     ) -> Result<Option<RunOutput>, ScenarioError> {
+        let mut run = self.start()?;
+        while let Some(share) = run.step() {
+            if progress(share).is_break() {
+                return Ok(None);
+            }
+        }
+        Ok(Some(run.into_output()))
+    }
+
+    /// A run at time zero.
+    ///
+    /// # Errors
+    /// If the scenario is not valid.
+    pub fn start(&self) -> Result<Run, ScenarioError> {
         self.check()?;
         if self.flows.iter().all(|flow| flow.udt.is_none() && flow.additional_subflows.is_empty()) {
-            self.run_with::<TcpHost>(progress)
+            self.start_with::<TcpHost>()
         } else {
-            self.run_with::<AnyHost>(progress)
+            self.start_with::<AnyHost>()
         }
     }
 
-    fn run_with<H: SimHost>(
-        &self,
-        progress: impl FnMut(f64) -> ControlFlow<()>,
-    ) -> Result<Option<RunOutput>, ScenarioError> {
+    fn start_with<H: SimHost + 'static>(&self) -> Result<Run, ScenarioError> {
         let simulation = build::<H>(self)?;
         let flows = simulation.flows().to_vec();
-        let mut engine = simulation.engine(self.observers(&flows));
-        let Some(samples) = self.run_sampled(&flows, &mut engine, progress) else {
-            return Ok(None);
-        };
-        let table = flow_table(&flows, &engine, &engine.observer().meter);
-        let subflows = subflow_table(&flows, &engine, &engine.observer().meter);
-        Ok(Some(RunOutput {
-            data_packets: table.sent.iter().sum(),
-            flows: table,
-            series: samples.series,
-            links: samples.links,
-            internals: samples.internals,
-            subflows,
-            subflow_series: samples.subflow_series,
-            subflow_internals: samples.subflow_internals,
-            events: engine.events(),
-            packets: engine.into_observer().log,
-        }))
+        let engine = simulation.engine(self.observers(&flows));
+        let sampled =
+            FlowPlan::first_subflows(&flows).zip(&flows).map(|(first, plan)| plan.sampled(first));
+        let (links, samples) = (self.links.len() as u32, self.samples());
+        let sampler = Sampler::new(sampled.collect(), links, samples, self.internals);
+        Ok(Run(Box::new(Running {
+            flows,
+            engine,
+            sampler,
+            next: 0,
+            samples,
+            interval: Span::from_nanos(self.sample_ns),
+            duration: Time::from_nanos(self.duration_ns),
+        })))
     }
 
     /// The observers, in the canonical order of flows.
@@ -142,33 +251,9 @@ impl Scenario {
         };
         Observers {
             log: PacketLog::new(pairs().map(logged).collect()),
+            hops: HopLog::new(pairs().map(|(flow, _)| flow as u32).collect()),
             meter: DelayMeter::new(pairs().map(|(flow, path)| (path.delay, clock(flow)))),
         }
-    }
-
-    /// Runs all events and samples at the interval.
-    fn run_sampled<H: SimHost, O: Observer<H::Packet>>(
-        &self,
-        flows: &[FlowPlan],
-        engine: &mut Engine<H, O>,
-        mut progress: impl FnMut(f64) -> ControlFlow<()>,
-    ) -> Option<Sampler> {
-        let sampled =
-            FlowPlan::first_subflows(flows).zip(flows).map(|(subflow, plan)| plan.sampled(subflow));
-        let sampled = sampled.collect();
-        let links = self.links.len() as u32;
-        let mut sampler = Sampler::new(sampled, links, self.samples(), self.internals);
-        for sample in 0..self.samples() {
-            let now = Time::ZERO + Span::from_nanos(self.sample_ns) * sample;
-            let now = now.min(Time::from_nanos(self.duration_ns));
-            engine.run_until(now);
-            sampler.sample(engine);
-            let share = now.as_nanos() as f64 / self.duration_ns as f64;
-            if progress(share).is_break() {
-                return None;
-            }
-        }
-        Some(sampler)
     }
 }
 

@@ -14,6 +14,7 @@ from dumbbell.cli.checks import examine_algorithms, examine_machine
 from dumbbell.cli.compare import compare_algorithms
 from dumbbell.cli.export import export_result, report_folder
 from dumbbell.cli.files import check_file, list_all, show_explanation, show_schema, write_starter
+from dumbbell.cli.lab import open_lab
 from dumbbell.cli.plain import read_plainly
 from dumbbell.cli.plot import plot_folder
 from dumbbell.cli.query import answer_query
@@ -34,6 +35,7 @@ COMMANDS: Final[dict[str, Callable[..., None]]] = {
     "compare": compare_algorithms,
     "benchmark": run_scenarios,
     "plot": plot_folder,
+    "lab": open_lab,
     "report": report_folder,
     "query": answer_query,
     "export": export_result,

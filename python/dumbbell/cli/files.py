@@ -26,24 +26,26 @@ def write_starter(
 
 
 def check_file(
-    file: Annotated[Path, Argument(metavar="FILE", help="Experiment or sweep, a TOML file.")],
+    file: Annotated[
+        Path,
+        Argument(metavar="FILE", help="Experiment or sweep, a TOML file; or a laboratory's link."),
+    ],
     assignments: options.Assignments = None,
 ) -> None:
     """Check an experiment file. Each error has its line and what would be valid."""
-    from dumbbell.experiment.files import read_text
-    from dumbbell.experiment.model import Experiment
+    from dumbbell.cli import scenario
     from dumbbell.sweeps.plan import Sweep
 
-    with in_file(file):
-        text = read_text(file)
-    if _core.ParsedSweep.is_in(text):
+    name = scenario.name_of(file)
+    if name == file and _core.ParsedSweep.is_in(scenario.text_of(file)):
         sweep = Sweep.load(file, overrides=assignments or [])
         for _ in sweep.points():
             pass
         print_line(f"{file}: valid, {sweep.count:,} point(s) with {len(sweep.seeds())} seed(s)")
         return
-    experiment = Experiment.load(file, overrides=assignments or []).resolve()
-    print_line(f"{file}: valid, {repr(experiment)[13:-1]}")
+    with in_file(name):
+        experiment = scenario.load(file, assignments).resolve()
+    print_line(f"{name}: valid, {repr(experiment)[13:-1]}")
 
 
 def list_all(json: options.Json = False) -> None:

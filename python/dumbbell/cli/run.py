@@ -24,7 +24,9 @@ _PACKET: Final = 1500  # of how many bytes the packets are in which a BDP is sho
 
 def run_file(
     context: Context,
-    file: Annotated[Path, Argument(metavar="FILE", help="Experiment, a TOML file.")],
+    file: Annotated[
+        Path, Argument(metavar="FILE", help="Experiment, a TOML file; or a laboratory's link.")
+    ],
     out: Annotated[Path | None, options.out("Result folder; default: results/FILE.")] = None,
     overwrite: options.Overwrite = False,
     seeds: options.Seeds = None,
@@ -38,8 +40,8 @@ def run_file(
     json: options.Json = False,
 ) -> None:
     """Run an experiment and write its result folder."""
+    from dumbbell.cli import scenario
     from dumbbell.engine.runner import run
-    from dumbbell.experiment.model import Experiment
     from dumbbell.sweeps.plan import RUN_METRICS
 
     until = options.parse_until(context, until_ci, metric, max_seeds, RUN_METRICS)
@@ -48,10 +50,11 @@ def run_file(
     elif backend == "both":
         options.refuse_given(context, ("until_ci",), "goes with --backend simulator")
     kinds: list[options.Backend] = ["linux", "simulator"] if backend == "both" else [backend]
-    folders = [_folder(file, out, kind, alone=len(kinds) == 1) for kind in kinds]
+    name = scenario.name_of(file)
+    folders = [_folder(name, out, kind, alone=len(kinds) == 1) for kind in kinds]
     results = []
-    with in_file(file), output.progress_bar(file.name) as progress:
-        written = Experiment.load(file, overrides=assignments or [])
+    with in_file(name), output.progress_bar(name.name) as progress:
+        written = scenario.load(file, assignments)
         for kind, folder in zip(kinds, folders, strict=True):
             result = run(
                 written,

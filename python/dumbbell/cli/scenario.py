@@ -1,0 +1,84 @@
+"""Experiments as commands take them: files, or links of the laboratory."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from dumbbell.errors import DumbbellError, in_file
+from dumbbell.lab.link import Shared, is_link, read_link
+
+if TYPE_CHECKING:
+    from dumbbell.experiment.model import Experiment
+
+LINK: Final = "the link"
+"""What errors call a link in the place of a file."""
+
+OWN_CODE: Final = "own.js:"
+"""How a flow names an algorithm of the laboratory's own code."""
+
+
+def load(file: Path, assignments: list[str] | None) -> Experiment:
+    """The experiment of a file or a link, with keys overridden; its errors name the file."""
+    from dumbbell.experiment.model import Experiment
+
+    if not is_link(str(file)):
+        return Experiment.load(file, overrides=assignments or [])
+    shared = read_link(str(file))
+    if OWN_CODE in shared.toml:
+        problem = f"{LINK}: has an algorithm in JavaScript, which only the laboratory runs"
+        raise DumbbellError(f"{problem}; open the link in a browser, or write it in Python")
+    with in_file(LINK), tempfile.TemporaryDirectory() as folder:
+        for name, text in shared.traces.items():
+            (Path(folder) / Path(name).name).write_text(text)
+        experiment = Experiment.parse(shared.toml, overrides=assignments or [])
+        links = [
+            link.replace(trace=str(Path(folder) / Path(link.trace).name))
+            if isinstance(link.trace, str)
+            else link
+            for link in experiment.links
+        ]
+        # The files are gone afterwards: what is resolved has their times in their place.
+        return experiment.replace(links=links).resolve() if shared.traces else experiment
+
+
+def text_of(file: Path) -> str:
+    """The text of a file or a link."""
+    from dumbbell.experiment.files import read_text
+
+    if is_link(str(file)):
+        return read_link(str(file)).toml
+    with in_file(file):
+        return read_text(file)
+
+
+def name_of(file: Path) -> Path:
+    """A file itself; for a link a name from its title."""
+    if not is_link(str(file)):
+        return file
+    title = re.search(r'^title\s*=\s*"(.*)"', read_link(str(file)).toml, re.M)
+    name = re.sub(r"[^a-z0-9]+", "-", title[1].lower() if title else "").strip("-")
+    return Path(f"{name[:40].rstrip('-') or 'link'}.toml")
+
+
+def shared_of(file: Path) -> Shared:
+    """What a file or a link holds, with the trace files that it names."""
+    if is_link(str(file)):
+        return read_link(str(file))
+    text = text_of(file)
+    return Shared(text, traces=_traces(text, file.parent))
+
+
+def _traces(text: str, folder: Path) -> dict[str, str]:
+    """The trace files that a file names; the page tells of those that cannot be read."""
+    import tomllib
+
+    try:
+        links = tomllib.loads(text).get("link", [])
+    except tomllib.TOMLDecodeError:
+        return {}
+    tables = [link for link in links if isinstance(link, dict)] if isinstance(links, list) else []
+    files = {name: folder / name for link in tables if isinstance(name := link.get("trace"), str)}
+    return {name: path.read_text() for name, path in files.items() if path.is_file()}

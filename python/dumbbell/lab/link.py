@@ -1,0 +1,92 @@
+"""A scenario as a link: compressed into the fragment of an address, which no server sees."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+import zlib
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from dumbbell.errors import DumbbellError
+
+MOST_BYTES: Final = 2_000_000
+"""The size of the largest scenario in a link."""
+
+_MARK: Final = "lab=1."
+"""What stands before the packed scenario; the number is the version of the format."""
+
+_SHAPE: Final = "copy the whole link from the laboratory's Share, and put it in single quotes"
+
+
+@dataclass(frozen=True)
+class Shared:
+    """What a link holds.
+
+    Attributes:
+        toml: The text of the experiment file.
+        code: Algorithms in JavaScript; only the laboratory runs them.
+        traces: The texts of trace files by their names.
+    """
+
+    toml: str
+    code: str = ""
+    traces: dict[str, str] = field(default_factory=dict)
+
+
+def is_link(text: str) -> bool:
+    """Whether a text is a link, not the name of a file."""
+    return "#lab=" in text
+
+
+def to_fragment(shared: Shared) -> str:
+    """The fragment of a scenario, without the ``#``."""
+    content: dict[str, Any] = {"toml": shared.toml}
+    content |= {"code": shared.code} if shared.code.strip() else {}
+    content |= {"traces": shared.traces} if shared.traces else {}
+    text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+    packer = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)
+    packed = packer.compress(text.encode()) + packer.flush()
+    return _MARK + base64.urlsafe_b64encode(packed).decode().rstrip("=")
+
+
+def read_link(link: str) -> Shared:
+    """The scenario of a link.
+
+    Raises:
+        DumbbellError: If the link is damaged, too large, or of another version.
+    """
+    fragment = link.partition("#")[2]
+    if not fragment.startswith(_MARK):
+        raise DumbbellError(f"the link is of another version of the laboratory; {_SHAPE}")
+    text = re.match(r"[\w-]*", fragment.removeprefix(_MARK), re.ASCII)
+    content = _unpack(text.group() if text else "")
+    toml, code = content.get("toml"), content.get("code", "")
+    traces = content.get("traces", {})
+    if not (isinstance(toml, str) and isinstance(code, str) and isinstance(traces, dict)):
+        raise DumbbellError(f"the link holds no scenario; {_SHAPE}")
+    if not all(isinstance(one, str) for one in traces.values()):
+        raise DumbbellError(f"the link holds no scenario; {_SHAPE}")
+    return Shared(toml, code, traces)
+
+
+def _unpack(text: str) -> dict[str, Any]:
+    damaged = DumbbellError(f"the link is damaged: a part is missing or was changed; {_SHAPE}")
+    unpacker = zlib.decompressobj(-zlib.MAX_WBITS)
+    try:
+        packed = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+        data = unpacker.decompress(packed, MOST_BYTES + 1)
+    except (binascii.Error, zlib.error):
+        raise damaged from None
+    if len(data) > MOST_BYTES:
+        most = f"{MOST_BYTES // 10**6} MB, the most that a scenario may have"
+        raise DumbbellError(f"the link holds more than {most}; save it as a file instead")
+    try:
+        content = json.loads(data.decode()) if unpacker.eof else None
+    except (ValueError, RecursionError):
+        raise damaged from None
+    if content is None:
+        raise damaged
+    return content if isinstance(content, dict) else {}

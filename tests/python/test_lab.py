@@ -1,0 +1,317 @@
+"""The laboratory: its server, its links, and that it gives the same numbers as the simulator."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import json
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+import urllib.error
+import urllib.request
+import zlib
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+import pytest
+from command import complaint_of, dumbbell, output_of
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dumbbell import Experiment, Result, _core
+from dumbbell.errors import DumbbellError
+from dumbbell.lab import Shared, page_with, read_link, to_fragment
+from dumbbell.lab.link import MOST_BYTES
+from dumbbell.lab.server import HOST, _Server
+from dumbbell.papers.registry import PAPERS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).parents[2]
+EXPERIMENT = """
+title = "Two flows & <more>"
+duration = "5 s"
+[[link]]
+name = "bottleneck"
+rate = "10 Mbit/s"
+delay = "10 ms"
+[[flow]]
+name = "first"
+cc = "bbr3"
+[[flow]]
+name = "second"
+cc = "cubic"
+start = "1 s"
+"""
+PLACE = "http://127.0.0.1:8000/"
+
+
+def link_to(toml: str, **more: Any) -> str:
+    return f"{PLACE}#{to_fragment(Shared(toml, **more))}"
+
+
+def packed(data: bytes) -> str:
+    packer = zlib.compressobj(9, zlib.DEFLATED, -15)
+    text = base64.urlsafe_b64encode(packer.compress(data) + packer.flush()).decode()
+    return f"{PLACE}#lab=1.{text.rstrip('=')}"
+
+
+def test_the_page_is_made_of_the_sources_that_are_there() -> None:
+    sys.path.insert(0, str(ROOT / "scripts"))
+    try:
+        import lab  # type: ignore[import-not-found]
+    finally:
+        sys.path.pop(0)
+    stale = set(lab.digests().splitlines()) ^ set(lab.RECORD.read_text().splitlines())
+    files = sorted({line.split()[1] for line in stale})
+    assert not files, f"the laboratory's page is not built from these; run make lab: {files}"
+
+
+def test_the_page_asks_for_nothing() -> None:
+    page = page_with()
+    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]+)"', page)
+    assert policy
+    assert "default-src 'none'" in policy.group(1)
+    assert "connect-src 'none'" in policy.group(1)
+    assert re.findall(r'(?:src|href)="(?!data:)([^"]*)"', page.split("<script")[0]) == []
+    assert len(page) < 1_500_000
+
+
+@given(st.text(), st.text(), st.dictionaries(st.text(), st.text(), max_size=3))
+def test_a_link_gives_back_what_it_was_made_of(
+    toml: str, code: str, traces: dict[str, str]
+) -> None:
+    shared = Shared(toml, code if code.strip() else "", traces)
+    assert read_link(f"{PLACE}#{to_fragment(shared)}") == shared
+
+
+@given(st.text(alphabet="abcXYZ019-_%#=. é", max_size=60))
+def test_any_damaged_link_is_refused_with_a_sentence(text: str) -> None:
+    with pytest.raises(DumbbellError, match=r"the link (is damaged|holds|is of another)"):
+        read_link(f"{PLACE}#lab={text}")
+
+
+@pytest.mark.parametrize(
+    ("content", "part"),
+    [
+        (b"", "damaged"),
+        (b"[]", "no scenario"),
+        (b'{"toml": 1}', "no scenario"),
+        (b'{"toml": "", "traces": {"a": 1}}', "no scenario"),
+        (b"[" * 100_000, "damaged"),
+        (b'{"toml": "' + b" " * MOST_BYTES + b'"}', "more than 2 MB"),
+        (b"\xff", "damaged"),
+    ],
+)
+def test_a_link_without_a_scenario_is_refused(content: bytes, part: str) -> None:
+    with pytest.raises(DumbbellError, match=part):
+        read_link(packed(content))
+
+
+def test_a_small_link_to_much_data_is_not_unpacked() -> None:
+    bomb = packed(b"\0" * 500_000_000)
+    assert len(bomb) < 700_000
+    with pytest.raises(DumbbellError, match="more than 2 MB"):
+        read_link(bomb)
+
+
+def test_a_typical_link_is_short() -> None:
+    for file in (ROOT / "examples").glob("*.toml"):
+        assert len(link_to(file.read_text())) < 2000
+
+
+def test_run_and_check_take_a_link(tmp_path: Path) -> None:
+    link = link_to(EXPERIMENT)
+    assert "valid" in output_of("check", link, cwd=tmp_path)
+    output_of("run", link, "--set", "duration=2 s", cwd=tmp_path)
+    result = Result.load(tmp_path / "results" / "two-flows-more")
+    assert result.experiment.duration == "2 s"
+    assert result.flow_names == ["first", "second"]
+
+
+def test_a_link_brings_its_trace_files(tmp_path: Path) -> None:
+    toml = EXPERIMENT.replace('rate = "10 Mbit/s"', 'trace = "lte.trace"')
+    link = link_to(toml, traces={"lte.trace": "\n".join(map(str, range(1, 101)))})
+    output_of("run", link, cwd=tmp_path)
+    result = Result.load(tmp_path / "results" / "two-flows-more")
+    assert result.experiment.links[0].trace == list(range(1, 101))
+
+
+def test_mistakes_in_a_link_name_their_line(tmp_path: Path) -> None:
+    wrong = link_to(EXPERIMENT.replace('"cubic"', '"cubik"'))
+    said = complaint_of("check", wrong, cwd=tmp_path)
+    assert said.startswith("the link:13: flow.second.cc: ")
+    assert 'did you mean "cubic"?' in said
+    said = complaint_of("run", link_to(EXPERIMENT)[:80], cwd=tmp_path)
+    assert said.startswith("the link is damaged")
+
+
+def test_a_link_with_own_code_is_left_to_the_page(tmp_path: Path) -> None:
+    link = link_to(EXPERIMENT.replace('"cubic"', '"own.js:Mine"'), code="class Mine {}")
+    said = complaint_of("run", link, cwd=tmp_path)
+    assert "in JavaScript, which only the laboratory runs" in said
+
+
+def test_lab_writes_one_file_with_the_scenario_in_it(tmp_path: Path) -> None:
+    file = tmp_path / "two.toml"
+    file.write_text(EXPERIMENT)
+    output_of("lab", file, "--file", "lab.html", cwd=tmp_path)
+    page = (tmp_path / "lab.html").read_text()
+    found = re.search(r'<meta name="scenario" content="([^"]+)">', page)
+    assert found
+    assert read_link(f"#{found.group(1)}").toml == EXPERIMENT
+    assert "exists already" in complaint_of("lab", "--file", "lab.html", cwd=tmp_path)
+
+
+@contextmanager
+def served(page: str) -> Iterator[int]:
+    with _Server(page, 0) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+        thread.start()
+        yield server.server_port
+        server.shutdown()
+        thread.join()
+
+
+def test_the_server_gives_the_page_to_this_machine_alone() -> None:
+    with served("<p>hi") as port:
+        with urllib.request.urlopen(f"http://{HOST}:{port}/") as answer:
+            assert answer.read() == b"<p>hi"
+            assert answer.headers["X-Content-Type-Options"] == "nosniff"
+            assert "frame-ancestors 'none'" in answer.headers["Content-Security-Policy"]
+        asked = urllib.request.Request(
+            f"http://{HOST}:{port}/", headers={"Accept-Encoding": "gzip"}
+        )
+        with urllib.request.urlopen(asked) as answer:
+            assert gzip.decompress(answer.read()) == b"<p>hi"
+        refused = [
+            (urllib.request.Request(f"http://{HOST}:{port}/etc/passwd"), 404),
+            (urllib.request.Request(f"http://{HOST}:{port}/", headers={"Host": "evil.com"}), 421),
+            (urllib.request.Request(f"http://{HOST}:{port}/", data=b"x"), 501),
+        ]
+        for request, status in refused:
+            with pytest.raises(urllib.error.HTTPError) as raised:
+                urllib.request.urlopen(request)
+            raised.value.close()
+            assert raised.value.code == status
+
+
+def test_a_taken_port_is_told(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind((HOST, 0))
+        taken.listen()
+        said = complaint_of("lab", "--port", str(taken.getsockname()[1]), cwd=tmp_path)
+    assert said.startswith("--port: ")
+    assert said.endswith("leave it out for a free one")
+
+
+# The same numbers
+
+
+def engine_of_page(folder: Path) -> tuple[Path, Path]:
+    """The worker's script and the engine of the page, as files."""
+    page = page_with()
+    texts = dict(re.findall(r'<script type="text/plain" id="(\w+)">(.*?)</script>', page, re.S))
+    script, engine = folder / "worker.js", folder / "engine.wasm"
+    script.write_text(texts["worker"])
+    engine.write_bytes(gzip.decompress(base64.b64decode(texts["engine"])))
+    return script, engine
+
+
+TABLES = (
+    *("flows", "series", "links", "internals"),
+    *("subflows", "subflow_series", "subflow_internals"),
+)
+
+
+def digest(output: _core.RunOutput) -> str:
+    """The digest of tables as lab_engine.mjs computes it."""
+    digest = hashlib.sha256()
+    for table in TABLES:
+        frame = pl.DataFrame(getattr(output, table))
+        for column in frame.get_columns():
+            digest.update(f"{table}.{column.name}:{len(column)}\n".encode())
+            if column.name == "name":
+                digest.update("\n".join(map(str, column.to_list())).encode())
+            else:
+                values = column.cast(pl.Float64).fill_null(np.nan).to_numpy()
+                digest.update(np.where(np.isnan(values), -1.0, values).tobytes())
+    return digest.hexdigest()
+
+
+def base_experiments() -> dict[str, str]:
+    """The experiments of the papers, each for some seconds."""
+    found = {}
+    for paper in PAPERS:
+        folder = ROOT / "python/dumbbell/papers" / paper.replace("-", "_")
+        for file in sorted(folder.glob("*.toml")):
+            if file.name != "paper.toml":
+                short = ["duration=4 s", "sample=100 ms"]
+                try:
+                    experiment = Experiment.load(file, overrides=short)
+                except DumbbellError:
+                    experiment = Experiment.load(file, overrides=["sample=10 s"])
+                found[f"{paper}/{file.stem}"] = experiment.to_toml()
+    return found
+
+
+def random_experiments(count: int) -> dict[str, str]:
+    """Experiments with links, queues and algorithms that are drawn from a fixed seed."""
+    draw = np.random.default_rng(1)
+    aqms = ["", 'aqm = "codel"', 'aqm = "fq_codel"', 'aqm = "pie"', 'aqm = "red"']
+    losses = ["", 'loss = "0.1 %"', 'loss = "gilbert-elliott(p=1e-3, r=0.3)"']
+    more = ["", 'jitter = "1 ms"', 'reorder = "1 % by 5 ms"', 'burst = "30 kB"']
+    found = {}
+    for number in range(count):
+        flows = [
+            f'[[flow]]\ncc = "{cc}"\nstart = "{draw.integers(0, 1000)} ms"\n'
+            + ('transport = "udt"\n' if _core.needs_udt(str(cc)) else "")
+            for cc in draw.choice(_core.algorithms(), draw.integers(1, 4))
+        ]
+        ecn = draw.choice(["off", "classic", "accurate"])
+        found[f"random-{number}"] = (
+            f'duration = "3 s"\nstart_jitter = "50 ms"\nstack_options = {{ ecn = "{ecn}" }}\n'
+            f'[[link]]\nname = "a"\nrate = "{draw.integers(1, 100)} Mbit/s"\n'
+            f'delay = "{draw.integers(1, 60)} ms"\nqueue = "{draw.uniform(0.2, 4):.2f} BDP"\n'
+            + "\n".join([draw.choice(aqms), draw.choice(losses), draw.choice(more), *flows])
+        )
+    return found
+
+
+def in_node(folder: Path, experiments: list[str], seed: int) -> list[dict[str, Any]]:
+    script, engine = engine_of_page(folder)
+    command = ["node", str(Path(__file__).with_name("lab_engine.mjs")), str(script), str(engine)]
+    tasks = json.dumps([{"toml": toml, "seed": seed} for toml in experiments])
+    done = subprocess.run(command, input=tasks, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    found: list[dict[str, Any]] = json.loads(done.stdout)["found"]
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    shutil.which("node") is None, reason="no Node is installed: apt-get install npm"
+)
+@pytest.mark.parametrize("kind", ["papers", "random"])
+def test_the_page_s_engine_gives_the_same_bytes(tmp_path: Path, kind: str) -> None:
+    experiments = base_experiments() if kind == "papers" else random_experiments(50)
+    found = in_node(tmp_path, list(experiments.values()), 3)
+    for (name, toml), there in zip(experiments.items(), found, strict=True):
+        output = _core.simulate(Experiment.parse(toml).resolve().scenario(3))
+        assert there["packets"] == output.meta["data_packets"], name
+        assert there["digest"] == digest(output), name
+
+
+def test_help_of_lab_names_what_it_takes(tmp_path: Path) -> None:
+    done = dumbbell("lab", "--help", cwd=tmp_path)
+    assert "--file" in done.stdout
+    assert "--open" in done.stdout

@@ -1,0 +1,295 @@
+"""The laboratory's page in a browser, as a lecturer uses it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from browser import CHROMIUM, Browser
+from test_accessible import AXE, serious
+
+from dumbbell.lab import Shared, page_with, read_link, to_fragment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        CHROMIUM is None, reason="no Chromium is installed (apt-get install chromium)"
+    ),
+]
+
+TWO = """\
+title = "Two flows"
+duration = "6 s"  # not long
+
+[[link]]
+name = "bottleneck"
+rate = "10 Mbit/s"
+delay = "10 ms"
+queue = "1 BDP"
+
+[[flow]]
+name = "one"
+cc = "bbr3"
+
+[[flow]]
+name = "two"
+cc = "cubic"
+start = "1 s"
+"""
+DONE = "!!document.querySelector('[data-done=true]')"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("lab")
+
+
+@pytest.fixture(scope="module")
+def browser(folder: Path) -> Iterator[Browser]:
+    with Browser(folder / "profile") as browser:
+        yield browser
+
+
+def open_lab(browser: Browser, folder: Path, toml: str = TWO, **options: Any) -> None:
+    """Opens the page from the disk, with a scenario in it, and waits for its results."""
+    page = folder / "lab.html"
+    page.write_text(page_with(Shared(toml)))
+    browser.call("Page.navigate", url="about:blank")
+    browser.complaints.clear()
+    browser.open(page, **options)
+    browser.wait_for(DONE)
+
+
+def text(browser: Browser, selector: str) -> str:
+    found: str = browser.evaluate(f"document.querySelector({json.dumps(selector)})?.textContent")
+    return found
+
+
+def click(browser: Browser, label: str) -> None:
+    """Clicks the button that says this."""
+    clicked = browser.evaluate(
+        f"(e => e ? (e.click(), true) : false)([...document.querySelectorAll('button')]"
+        f".find(e => e.textContent.trim() === {json.dumps(label)}))"
+    )
+    assert clicked, label
+
+
+def choose(browser: Browser, label: str, value: str) -> None:
+    """Chooses a value, or writes it, in the field of this label."""
+    browser.evaluate(
+        f"(e => {{ e.value = {json.dumps(value)};"
+        "e.dispatchEvent(new Event(e.type === 'range' ? 'input' : 'change', {bubbles: true})); })"
+        f"(document.querySelector('[aria-label=' + CSS.escape({json.dumps(label)}) + ']') ??"
+        f" [...document.querySelectorAll('label')].find(e => e.textContent.startsWith"
+        f"({json.dumps(label)})).querySelector('input, select'))"
+    )
+
+
+def file_of(browser: Browser) -> str:
+    """The text in the editor."""
+    lines: list[str] = browser.evaluate(
+        "[...document.querySelectorAll('.cm-line')].map(e => e.textContent)"
+    )
+    return "\n".join(lines)
+
+
+def write(browser: Browser, old: str, new: str) -> None:
+    """Selects a text in the editor and types another one over it."""
+    browser.evaluate(
+        "(async () => { const line = [...document.querySelectorAll('.cm-line')]"
+        f".find(e => e.textContent.includes({json.dumps(old)}));"
+        "document.querySelector('.cm-content').focus();"
+        "const range = document.createRange(); range.selectNodeContents(line);"
+        "getSelection().removeAllRanges(); getSelection().addRange(range);"
+        "await new Promise(done => setTimeout(done, 50)); })()"
+    )
+    browser.call("Input.insertText", text=new)
+
+
+def test_the_page_opens_from_a_disk_and_asks_for_nothing(browser: Browser, folder: Path) -> None:
+    browser.requests.clear()
+    open_lab(browser, folder)
+    assert {url.split(":")[0] for url in browser.requests} <= {"about", "file", "blob", "data"}
+    assert browser.complaints == []
+    panels = browser.evaluate("[...document.querySelectorAll('.panel')].map(e => e.dataset.panel)")
+    assert panels == ["windows", "throughputs", "states", "round-trips", "queue-0", "jain"]
+    rows = browser.evaluate(
+        "[...document.querySelectorAll('.tables tbody tr')].map(e => e.cells[0].textContent)"
+    )
+    assert [row.split()[0] for row in rows] == ["one", "two", "bottleneck"]
+
+
+def test_the_form_changes_the_file_and_keeps_comments(browser: Browser, folder: Path) -> None:
+    open_lab(browser, folder)
+    choose(browser, "Algorithm of one", "reno")
+    browser.wait_for("document.querySelector('.cm-content').textContent.includes('\"reno\"')")
+    browser.wait_for(f"{DONE} && !document.querySelector('[data-panel=states]')")
+    choose(browser, "Queue", "200")
+    browser.wait_for("document.querySelector('.cm-content').textContent.includes('32 BDP')")
+    assert 'duration = "6 s"  # not long' in file_of(browser)
+    assert file_of(browser).count("[[flow]]") == 2
+    click(browser, "Add a flow")
+    browser.wait_for(f"document.querySelectorAll('.flows tbody tr').length === 3 && {DONE}")
+    assert file_of(browser).count("[[flow]]") == 3
+    assert browser.complaints == []
+
+
+def test_the_form_follows_the_file(browser: Browser, folder: Path) -> None:
+    open_lab(browser, folder)
+    write(browser, "rate =", 'rate = "20 Mbit/s"')
+    browser.wait_for("document.querySelector('.slider output').textContent === '20 Mbit/s'")
+    browser.wait_for(DONE)
+
+
+def test_a_mistake_is_marked_at_its_line(browser: Browser, folder: Path) -> None:
+    open_lab(browser, folder)
+    write(browser, '"cubic"', 'cc = "cubik"')
+    browser.wait_for("!!document.querySelector('.problems')")
+    said = text(browser, ".problems")
+    assert said.startswith("Line 16: flow.two.cc: ")
+    assert 'did you mean "cubic"?' in said
+    browser.wait_for("!!document.querySelector('.cm-lintRange-error, .cm-lint-marker-error')")
+    write(browser, "cubik", 'cc = "cubic"')
+    browser.wait_for(f"!document.querySelector('.problems') && {DONE}")
+
+
+def test_seeds_are_bands_and_the_table_has_intervals(browser: Browser, folder: Path) -> None:
+    toml = TWO.replace('"6 s"', '"6 s"\nseeds = 3\nstart_jitter = "100 ms"')
+    open_lab(browser, folder, toml)
+    assert "±" in text(browser, ".tables")
+    assert "Means of 3 seeds" in text(browser, ".tables")
+    choose(browser, "Seeds", "2")
+    browser.wait_for(
+        f"{DONE} && !document.querySelector('.tables').textContent.includes('3 seeds')"
+    )
+
+
+def test_a_long_run_waits_and_can_be_cancelled(browser: Browser, folder: Path) -> None:
+    toml = TWO.replace("10 Mbit/s", "1 Gbit/s").replace('"6 s"', '"600 s"')
+    page = folder / "long.html"
+    page.write_text(page_with(Shared(toml)))
+    browser.open(page)
+    browser.wait_for("document.querySelector('.status')?.textContent.includes('packets')")
+    assert "million packets" in text(browser, ".status")
+    click(browser, "Run")
+    browser.wait_for("document.querySelector('progress')?.value > 0")
+    click(browser, "Cancel")
+    browser.wait_for("!document.querySelector('progress')")
+
+
+def test_what_does_not_fit_is_refused_with_the_number(browser: Browser, folder: Path) -> None:
+    page = folder / "large.html"
+    page.write_text(page_with(Shared(TWO.replace('"6 s"', '"6 s"\nsample = "1 us"'))))
+    browser.open(page)
+    browser.wait_for("!!document.querySelector('.problems')")
+    assert "12 million rows" in text(browser, ".problems")
+
+
+def test_the_animation_plays_stops_and_finds_losses(browser: Browser, folder: Path) -> None:
+    open_lab(browser, folder)
+    click(browser, "Watch")
+    browser.wait_for("document.querySelector('.watch')?.textContent.includes('hops are loaded')")
+    before = text(browser, ".slider.time output")
+    browser.wait_for(f"document.querySelector('.slider.time output').textContent !== '{before}'")
+    click(browser, "Pause")
+    now = "Number(document.querySelector('.slider.time input').value)"
+    at = browser.evaluate(now)
+    click(browser, "Next loss")
+    browser.wait_for(f"{now} > {at} && document.querySelector('.said') === null")
+    at = browser.evaluate(now)
+    click(browser, "Step ▸")
+    browser.wait_for(f"{now} > {at}")
+    drawn = browser.evaluate(
+        "(c => new Set(c.getContext('2d').getImageData(0, 0, c.width, c.height).data).size)"
+        "(document.querySelector('.stage canvas'))"
+    )
+    assert drawn > 10, "something is drawn"
+    assert browser.complaints == []
+
+
+def test_sharing_gives_a_link_that_brings_the_scenario_back(browser: Browser, folder: Path) -> None:
+    open_lab(browser, folder)
+    choose(browser, "Algorithm of two", "vegas")
+    browser.wait_for("location.hash.length > 100")
+    click(browser, "Share")
+    browser.wait_for("document.querySelector('.share input')?.value.includes('#lab=1.')")
+    link = browser.evaluate("document.querySelector('.share input').value")
+    assert read_link(link).toml == file_of(browser)
+    assert "vegas" in read_link(link).toml
+    assert len(link) < 2000
+    browser.call("Page.navigate", url="about:blank")
+    browser.call("Page.navigate", url=link)
+    browser.wait_for(DONE)
+    assert "vegas" in file_of(browser)
+
+
+@pytest.mark.parametrize(
+    "fragment", ["lab=1.@@@", "lab=9.abc", "lab=1.AAAA", to_fragment(Shared("x"))[:-4]]
+)
+def test_a_bad_link_is_told_and_another_shown(
+    browser: Browser, folder: Path, fragment: str
+) -> None:
+    page = folder / "bad.html"
+    page.write_text(page_with())
+    browser.call("Page.navigate", url="about:blank")
+    browser.call("Page.navigate", url=f"{page.as_uri()}#{fragment}")
+    browser.wait_for(DONE)
+    assert text(browser, ".problems").startswith("the link is ")
+    assert browser.complaints == []
+
+
+def test_a_hostile_title_is_text(browser: Browser, folder: Path) -> None:
+    title = "<img src=x onerror=alert(1)></script><script>alert(2)</script>"
+    open_lab(browser, folder, TWO.replace("Two flows", title))
+    assert title in text(browser, ".presets")
+    assert browser.evaluate("document.querySelectorAll('img').length") == 0
+    assert browser.complaints == []
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_page_fits_any_width(browser: Browser, folder: Path, dark: bool, width: int) -> None:
+    open_lab(browser, folder, dark=dark, width=width)
+    for tab in ("Watch", "Run"):
+        click(browser, tab)
+        assert browser.evaluate("document.documentElement.scrollWidth") <= width
+    if AXE.is_file():
+        for tab in ("Run", "Watch"):
+            click(browser, tab)
+            click(browser, "Share")
+            assert serious(browser) == []
+
+
+def test_the_saved_figure_is_svg_with_all_curves(browser: Browser, folder: Path) -> None:
+    saved = folder / "saved"
+    saved.mkdir()
+    open_lab(browser, folder)
+    browser.call("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(saved))
+    browser.evaluate("document.querySelector('[data-panel=windows]').nextSibling.click()")
+    browser.wait_for("true")
+    for _ in range(200):
+        if done := list(saved.glob("*.svg")):
+            break
+        browser.evaluate("new Promise(done => setTimeout(done, 20))")
+    assert done[0].name == "two-flows-windows.svg"
+    drawing = done[0].read_text()
+    assert drawing.startswith("<svg")
+    assert drawing.count('fill="none"') == 2
+    shutil.rmtree(saved)
+
+
+def test_a_first_result_is_there_within_seconds(browser: Browser, folder: Path) -> None:
+    page = folder / "first.html"
+    page.write_text(page_with())
+    browser.open(page)
+    browser.wait_for(DONE)
+    painted = browser.evaluate(
+        "performance.getEntriesByName('first-contentful-paint')[0].startTime"
+    )
+    assert painted < 10_000, "far less on an idle machine; this one may be busy"

@@ -1,0 +1,186 @@
+/** The page. */
+
+import { useEffect, useState } from "preact/hooks";
+import type { Source, Valid } from "./engine/protocol";
+import { many } from "./results/format";
+import { Results } from "./results/results";
+import { Editor } from "./scenario/editor";
+import { Form } from "./scenario/form";
+import { classesOf, OwnCode } from "./scenario/own";
+import { presets } from "./scenario/presets";
+import { Share } from "./share/share";
+import { codeOf, poolFor, useLab, type Lab } from "./state";
+import { Watch } from "./watch/watch";
+
+type Theme = "auto" | "light" | "dark";
+
+function useTheme(): [Theme, boolean, (theme: Theme) => void] {
+  const query = matchMedia("(prefers-color-scheme: dark)");
+  const [theme, setTheme] = useState<Theme>("auto");
+  const [system, setSystem] = useState(query.matches);
+  useEffect(() => {
+    const changed = (): void => setSystem(query.matches);
+    query.addEventListener("change", changed);
+    return () => query.removeEventListener("change", changed);
+  }, []);
+  const dark = theme === "auto" ? system : theme === "dark";
+  document.documentElement.dataset["theme"] = dark ? "dark" : "light";
+  return [theme, dark, setTheme];
+}
+
+function Presets({ lab }: { lab: Lab }) {
+  const all = presets(lab.facts?.starter ?? "");
+  const groups = [...new Set(all.map(({ group }) => group))];
+  const at = all.findIndex(({ text }) => text === lab.source.toml);
+  return (
+    <label class="presets">
+      <span>Scenario</span>
+      <select
+        value={at}
+        onChange={(event) => {
+          const preset = all[Number(event.currentTarget.value)];
+          if (preset) lab.setSource({ ...lab.source, toml: preset.text });
+        }}
+      >
+        {at < 0 && <option value={-1}>{lab.valid?.experiment.title || "your own"}</option>}
+        {groups.map((group) => (
+          <optgroup key={group} label={group}>
+            {all.map(({ name, group: of }, number) => of === group && (
+              <option key={number} value={number}>
+                {name}
+              </option>
+            ))}
+          </optgroup>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+function Status({ lab }: { lab: Lab }) {
+  const { share, failure, problems, waits, valid, runs } = lab;
+  if (problems.length) {
+    return (
+      <ul class="problems" role="alert">
+        {problems.slice(0, 5).map(({ line, key, problem }, at) => (
+          <li key={at}>
+            {line > 0 && <b>Line {line}: </b>}
+            {key && <code>{key}</code>}
+            {key && ": "}
+            {problem}
+          </li>
+        ))}
+      </ul>
+    );
+  }
+  if (failure) return <p class="problems" role="alert">{failure}</p>;
+  if (share !== null) {
+    return (
+      <p class="status" role="status">
+        <progress value={share} max={1} aria-label="Runs" /> {Math.round(share * 100)} %
+        <button type="button" onClick={lab.cancel}>
+          Cancel
+        </button>
+      </p>
+    );
+  }
+  if (waits && valid) {
+    const packets = valid.work * valid.experiment.seeds.length;
+    return (
+      <p class="status" role="status">
+        <button type="button" class="main" onClick={lab.run}>
+          Run
+        </button>{" "}
+        {lab.trusted ? `about ${many(packets)} packets` : "This scenario has code of its own; it runs in a worker without access to the page or the network."}
+      </p>
+    );
+  }
+  return <Ran valid={valid} runs={runs} />;
+}
+
+function Ran({ valid, runs }: Pick<Lab, "valid" | "runs">) {
+  if (!runs) return <p class="status soft" role="status">Starting the engine …</p>;
+  const packets = runs.outputs.reduce((sum, { dataPackets }) => sum + dataPackets, 0);
+  const took = runs.outputs.reduce((sum, output) => sum + output.took, 0) / 1e3;
+  return (
+    <div class="status soft" role="status" data-done={String(valid === runs.checked)}>
+      {many(packets)} packets in {took.toFixed(2)} s
+      {runs.checked.warnings.map((warning) => (
+        <p key={warning} class="warning">
+          {warning}
+        </p>
+      ))}
+    </div>
+  );
+}
+
+export function App({ first, embedded, complaint }: { first: Source; embedded: boolean; complaint: string }) {
+  const lab = useLab(first);
+  const [theme, dark, setTheme] = useTheme();
+  const [tab, setTab] = useState<"run" | "watch">("run");
+  const [sharing, share] = useState(false);
+  const [moment, setMoment] = useState(0);
+  const { source, runs } = lab;
+  const change = (toml: string): void => lab.setSource({ ...source, toml });
+  return (
+    <div class={embedded ? "page embedded" : "page"}>
+      <header>
+        <h1>
+          dumbbell <span class="soft">laboratory</span>
+        </h1>
+        <Presets lab={lab} />
+        <div class="row">
+          <button type="button" onClick={() => share(!sharing)} aria-expanded={sharing}>
+            Share
+          </button>
+          <select aria-label="Colours" value={theme} onChange={(event) => setTheme(event.currentTarget.value as Theme)}>
+            <option value="auto">Auto</option>
+            <option value="light">Light</option>
+            <option value="dark">Dark</option>
+          </select>
+        </div>
+      </header>
+      {complaint && <p class="problems" role="alert">{complaint}</p>}
+      {sharing && <Share source={source} checked={lab.valid} outputs={runs?.outputs ?? []} close={() => share(false)} />}
+      <main>
+        <div class="scenario">
+          <Form text={source.toml} own={classesOf(source.code)} checked={lab.valid} facts={lab.facts} change={change} />
+          <Status lab={lab} />
+          <details open={!embedded}>
+            <summary>The file</summary>
+            <Editor label="Experiment file (TOML)" text={source.toml} facts={lab.facts} problems={lab.problems} change={change} />
+            <OwnCode source={source} change={lab.setSource} />
+          </details>
+        </div>
+        <div class="outcome">
+          <div class="tabs" role="tablist">
+            {(["run", "watch"] as const).map((name) => (
+              <button key={name} type="button" role="tab" id={`tab-${name}`} aria-selected={tab === name} aria-controls="outcome" onClick={() => setTab(name)}>
+                {name === "run" ? "Run" : "Watch"}
+              </button>
+            ))}
+          </div>
+          <div id="outcome" role="tabpanel" aria-labelledby={`tab-${tab}`}>
+            {tab === "run" && runs && (
+              <Results {...runs} dark={dark} stale={lab.share !== null || lab.waits} pick={(time) => setMoment(time)} />
+            )}
+            {tab === "watch" && <Watching lab={lab} dark={dark} from={moment} moved={setMoment} />}
+          </div>
+        </div>
+      </main>
+      <footer class="soft small">
+        The simulator of dumbbell {lab.facts?.version}, in this page: the same file gives the same numbers as <code>dumbbell run</code>.
+        {tab === "run" && " Click into a panel, then Watch: the animation begins there."}
+      </footer>
+    </div>
+  );
+}
+
+/** The animation of the scenario whose results are shown. */
+function Watching({ lab, dark, from, moved }: { lab: Lab; dark: boolean; from: number; moved: (time: number) => void }) {
+  const checked: Valid | null = lab.valid;
+  if (!checked) return <p class="soft">The animation follows when the file is valid.</p>;
+  if (!lab.trusted) return <p class="soft">The scenario has code of its own. Press Run to let it run.</p>;
+  const [seed = 1] = checked.experiment.seeds;
+  return <Watch engine={() => poolFor(codeOf(lab.source)).next()} checked={checked} source={lab.source} seed={seed} from={from} dark={dark} moved={moved} />;
+}

@@ -1,0 +1,25 @@
+/** Starts the page with the scenario of its address, of the file, or the first preset. */
+
+import { render } from "preact";
+import "uplot/dist/uPlot.min.css";
+import { App } from "./app";
+import type { Source } from "./engine/protocol";
+import { FIRST } from "./scenario/presets";
+import { unpack } from "./share/link";
+import "./style.css";
+
+async function start(): Promise<void> {
+  const inFile = document.querySelector<HTMLMetaElement>("meta[name=scenario]")?.content ?? "";
+  let [found, complaint]: [Source | null, string] = [null, ""];
+  try {
+    found = (await unpack(location.hash)) ?? (await unpack(inFile));
+  } catch (error) {
+    complaint = `${error instanceof Error ? error.message : String(error)}. Here is another scenario instead.`;
+  }
+  const first = found ?? { toml: FIRST.text, code: "", traces: {} };
+  const embedded = new URLSearchParams(location.search).has("embed");
+  const host = document.getElementById("app");
+  if (host) render(<App first={first} embedded={embedded} complaint={complaint} />, host);
+}
+
+void start();

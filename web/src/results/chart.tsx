@@ -1,0 +1,228 @@
+/** A panel: curves over time, with crosshair and zoom, drawn by uPlot. */
+
+import { useEffect, useRef } from "preact/hooks";
+import uPlot from "uplot";
+import { moment, significant } from "./format";
+import { STATES, themed, variable } from "./looks";
+import type { Curve, Panel } from "./panels";
+
+const AXIS = 54;
+const HEIGHT = 150;
+/** How many values the reading of a panel shows. */
+const READ = 4;
+
+export interface View {
+  /** The span of time that is shown. */
+  span: [number, number];
+  hidden: ReadonlySet<number>;
+  dark: boolean;
+}
+
+interface Props {
+  panel: Panel;
+  view: View;
+  last: boolean;
+  zoom: (span: [number, number]) => void;
+  /** Called with the time under the crosshair when it is clicked. */
+  pick: (time: number) => void;
+}
+
+export const colourOf = (colour: string): string =>
+  colour === "faint" || colour === "ink" ? variable(`--${colour}`) : themed(colour);
+
+const font = (): string => `11px ${getComputedStyle(document.body).fontFamily}`;
+
+function axes(last: boolean, left: Partial<uPlot.Axis>): uPlot.Axis[] {
+  const common = {
+    font: font(),
+    stroke: () => variable("--soft"),
+    grid: { stroke: () => variable("--line"), width: 1 },
+    ticks: { show: false },
+  };
+  return [
+    { ...common, size: last ? 30 : 8, values: (_, splits) => splits.map((at) => (last ? moment(at) : "")), space: 70 },
+    { ...common, size: AXIS, space: 28, ...left },
+  ];
+}
+
+function curveSeries(curve: Curve): uPlot.Series[] {
+  const stroke = () => colourOf(curve.colour);
+  const edge: uPlot.Series = { show: true, stroke: "transparent", width: 0, points: { show: false } };
+  const line: uPlot.Series = { label: curve.name, stroke, width: curve.width, dash: curve.dash, points: { show: false } };
+  if (curve.filled) line.fill = () => `${colourOf(curve.colour)}40`;
+  return curve.low ? [line, edge, edge] : [line];
+}
+
+interface Placed {
+  curve: Curve;
+  /** The index of its first series. */
+  at: number;
+}
+
+function place(curves: Curve[]): Placed[] {
+  let at = 1;
+  return curves.map((curve) => {
+    const placed = { curve, at };
+    at += curve.low ? 3 : 1;
+    return placed;
+  });
+}
+
+function drawBands(u: uPlot, bands: NonNullable<Panel["bands"]>): void {
+  const { ctx, bbox } = u;
+  const height = bbox.height / bands.length;
+  bands.forEach((band, row) => {
+    for (const { begin, end, state } of band.spans) {
+      const [x0, x1] = [u.valToPos(begin, "x", true), u.valToPos(end, "x", true)];
+      const [left, right] = [Math.max(x0, bbox.left), Math.min(x1, bbox.left + bbox.width)];
+      if (right <= left) continue;
+      ctx.fillStyle = themed(STATES.get(state)?.colour ?? "");
+      ctx.fillRect(left, bbox.top + (row + 0.12) * height, Math.max(right - left, 1), 0.76 * height);
+    }
+  });
+}
+
+/** The options of a chart; `latest` gives its present properties, which change without a new chart. */
+function options(latest: () => Props, placed: Placed[], width: number, read: (u: uPlot) => void): uPlot.Options {
+  const { panel, last } = latest();
+  const { bands } = panel;
+  const rows: Partial<uPlot.Axis> = bands
+    ? {
+        splits: () => bands.map((_, row) => row + 0.5),
+        values: () => bands.map(({ name }) => (name.length > 8 ? `${name.slice(0, 7)}…` : name)),
+        grid: { show: false },
+      }
+    : { values: (_, splits) => splits.map(significant) };
+  const range: uPlot.Scale.Range = bands
+    ? [0, bands.length]
+    : (_, __, high) => [0, latest().panel.most ?? (high > 0 ? high * 1.05 : 1)];
+  const all = placed.flatMap(({ curve }) => curveSeries(curve));
+  return {
+    width,
+    height: (bands ? 22 + 18 * bands.length : HEIGHT) + (last ? 22 : 0),
+    cursor: { sync: { key: "lab" }, y: false, points: { size: 6 }, drag: { x: true, y: false, setScale: false } },
+    legend: { show: false },
+    scales: { x: { time: false, range: () => latest().view.span }, y: { range, ...(bands ? { dir: -1 as const } : {}) } },
+    axes: axes(last, rows),
+    series: [{}, ...(bands ? [{ points: { show: false } }] : all)],
+    bands: placed.flatMap(({ curve, at }) =>
+      curve.low ? [{ series: [at + 2, at + 1] as [number, number], fill: `${colourOf(curve.colour)}38` }] : [],
+    ),
+    padding: [6, 18, 0, 0],
+    hooks: {
+      setCursor: [read],
+      draw: bands ? [(u) => drawBands(u, latest().panel.bands ?? [])] : [],
+      setSelect: [
+        (u) => {
+          if (u.select.width < 4) return;
+          latest().zoom([u.posToVal(u.select.left, "x"), u.posToVal(u.select.left + u.select.width, "x")]);
+          u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+        },
+      ],
+    },
+  };
+}
+
+/** The values at the crosshair as text. */
+function reading({ panel, view }: Props, placed: Placed[], u: uPlot): string {
+  const left = u.cursor.left ?? -1;
+  if (left < 0) return "";
+  if (panel.bands) {
+    const time = u.posToVal(left, "x");
+    const stateOf = (spans: { begin: number; end: number; state: number }[]): string =>
+      STATES.get(spans.find(({ begin, end }) => begin <= time && time < end)?.state ?? -1)?.name ?? "–";
+    return `${moment(time)}: ${panel.bands.slice(0, READ).map(({ name, spans }) => `${name} ${stateOf(spans)}`).join(", ")}`;
+  }
+  const at = u.cursor.idx;
+  if (at === null || at === undefined) return "";
+  const shown = placed.filter(({ curve }) => !view.hidden.has(curve.flow)).slice(0, READ);
+  const texts = shown.map(({ curve }) => {
+    const value = significant(curve.values[at]);
+    return curve.flow < 0 ? value : `${curve.name.split(",")[0] ?? ""} ${value}`;
+  });
+  return `${moment(u.data[0][at] ?? 0)}: ${texts.join(", ")}`;
+}
+
+export function Chart(props: Props) {
+  const host = useRef<HTMLDivElement>(null);
+  const text = useRef<HTMLSpanElement>(null);
+  const chart = useRef<uPlot | null>(null);
+  const latest = useRef(props);
+  latest.current = props;
+  const { panel, view, last } = props;
+  const shape = `${panel.curves.map(({ name, low, colour }) => `${name}${low ? "+" : ""}${colour}`).join()}|${panel.bands?.length ?? ""}|${last}|${view.dark}`;
+
+  useEffect(() => {
+    const element = host.current;
+    if (!element) return undefined;
+    const placed = place(latest.current.panel.curves);
+    const read = (u: uPlot): void => {
+      if (text.current) text.current.textContent = reading(latest.current, place(latest.current.panel.curves), u);
+    };
+    const made = new uPlot(
+      options(() => latest.current, placed, Math.max(element.clientWidth, 100), read),
+      dataOf(latest.current.panel),
+      element,
+    );
+    made.over.addEventListener("click", () => {
+      const left = made.cursor.left ?? -1;
+      if (left >= 0) latest.current.pick(made.posToVal(left, "x"));
+    });
+    made.over.addEventListener("dblclick", () => {
+      const { t } = latest.current.panel;
+      latest.current.zoom([0, t.at(-1) ?? 1]);
+    });
+    chart.current = made;
+    const observer = new ResizeObserver(() => made.setSize({ width: Math.max(element.clientWidth, 100), height: made.height }));
+    observer.observe(element);
+    return () => {
+      observer.disconnect();
+      made.destroy();
+      chart.current = null;
+    };
+  }, [shape]);
+
+  useEffect(() => {
+    const made = chart.current;
+    if (!made) return;
+    made.setData(dataOf(panel), false);
+    made.setScale("x", { min: view.span[0], max: view.span[1] });
+    for (const { curve, at } of place(panel.curves)) {
+      const show = !view.hidden.has(curve.flow);
+      for (let i = at; i < at + (curve.low ? 3 : 1); i += 1) made.setSeries(i, { show });
+    }
+    made.redraw();
+  }, [panel, view.span[0], view.span[1], view.hidden, shape]);
+
+  return (
+    <div class="panel" data-panel={panel.id}>
+      <div class="head">
+        <h3>{panel.title}</h3>
+        {panel.unit && <span class="soft">({panel.unit})</span>}
+        {panel.bands && <States bands={panel.bands} />}
+        <span class="reading" ref={text} />
+      </div>
+      <div ref={host} />
+    </div>
+  );
+}
+
+function States({ bands }: { bands: NonNullable<Panel["bands"]> }) {
+  const seen = new Set(bands.flatMap(({ spans }) => spans.map(({ state }) => state)));
+  const states = [...STATES].filter(([number]) => seen.has(number));
+  return (
+    <span class="states">
+      {states.map(([number, { name, colour }]) => (
+        <span key={number}>
+          <i style={{ background: themed(colour) }} />
+          {name}
+        </span>
+      ))}
+    </span>
+  );
+}
+
+function dataOf(panel: Panel): uPlot.AlignedData {
+  if (panel.bands) return [panel.t, panel.t.map(() => null)];
+  return [panel.t, ...panel.curves.flatMap(({ values, low, high }) => (low && high ? [values, low, high] : [values]))];
+}

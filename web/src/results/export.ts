@@ -1,0 +1,121 @@
+/** Figures as SVG, samples as CSV. */
+
+import type { Output, Valid } from "../engine/protocol";
+import { moment, significant } from "./format";
+import { STATES } from "./looks";
+import { colourOf, type View } from "./chart";
+import type { Curve, Panel } from "./panels";
+
+const WIDTH = 720;
+const HEIGHT = 200;
+const LEFT = 64;
+const TOP = 34;
+
+const escape = (text: string): string =>
+  text.replace(/[&<>"]/g, (char) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[char] ?? "");
+
+/** Steps of 1, 2 or 5 that cut a span into about `count` parts. */
+export function ticks(low: number, high: number, count: number): number[] {
+  const rough = (high - low) / count;
+  if (!(rough > 0)) return [low];
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = power * ([1, 2, 5, 10].find((of) => of * power >= rough) ?? 10);
+  const first = Math.ceil(low / step - 1e-9);
+  const last = Math.floor(high / step + 1e-9);
+  return Array.from({ length: last - first + 1 }, (_, at) => Number(((first + at) * step).toPrecision(12)));
+}
+
+/** The points of a line in pieces, without gaps, thinned to what can be seen. */
+function pieces(t: number[], values: (number | null)[], x: (t: number) => number, y: (v: number) => number, view: View): string[] {
+  const found: string[][] = [[]];
+  t.forEach((time, at) => {
+    const value = values[at] ?? null;
+    if (value === null) {
+      if (found.at(-1)?.length) found.push([]);
+    } else if (time >= view.span[0] && time <= view.span[1]) {
+      found.at(-1)?.push(`${x(time).toFixed(1)} ${y(value).toFixed(1)}`);
+    }
+  });
+  return found.filter((piece) => piece.length > 1).map((piece) => `M${piece.join("L")}`);
+}
+
+function range(t: number[], curve: Curve, x: (t: number) => number, y: (v: number) => number, view: View): string {
+  const there = t.flatMap((time, at) => {
+    const [low, high] = [curve.low?.[at] ?? null, curve.high?.[at] ?? null];
+    return low !== null && high !== null && time >= view.span[0] && time <= view.span[1] ? [{ time, low, high }] : [];
+  });
+  const up = there.map(({ time, high }) => `${x(time).toFixed(1)} ${y(high).toFixed(1)}`);
+  const down = there.reverse().map(({ time, low }) => `${x(time).toFixed(1)} ${y(low).toFixed(1)}`);
+  return there.length > 1 ? `<path d="M${[...up, ...down].join("L")}Z" fill="${colourOf(curve.colour)}" fill-opacity="0.2"/>` : "";
+}
+
+/** A panel as an SVG drawing, in the colours of a light page. */
+export function svg(panel: Panel, view: View): string {
+  const shown = panel.curves.filter(({ flow }) => !view.hidden.has(flow));
+  const values = shown.flatMap(({ values, high }) => high ?? values).filter((value) => value !== null);
+  const most = panel.most ?? (Math.max(...values, 0) * 1.05 || 1);
+  const [begin, end] = view.span;
+  const x = (t: number): number => LEFT + ((t - begin) / (end - begin)) * (WIDTH - LEFT - 12);
+  const y = (value: number): number => TOP + HEIGHT * (1 - value / most);
+  const parts = [
+    `<text x="${LEFT}" y="16" font-weight="600">${escape(panel.title)}${panel.unit ? ` (${panel.unit})` : ""}</text>`,
+    ...ticks(begin, end, 8).map((t) => `<path d="M${x(t).toFixed(1)} ${TOP}v${HEIGHT}" stroke="#d5d9de"/><text x="${x(t).toFixed(1)}" y="${TOP + HEIGHT + 16}" text-anchor="middle">${moment(t)}</text>`),
+  ];
+  if (panel.bands) {
+    const height = HEIGHT / panel.bands.length;
+    panel.bands.forEach(({ name, spans }, row) => {
+      parts.push(`<text x="${LEFT - 6}" y="${(TOP + (row + 0.6) * height).toFixed(1)}" text-anchor="end">${escape(name)}</text>`);
+      for (const span of spans) {
+        const [from, to] = [Math.max(span.begin, begin), Math.min(span.end, end)];
+        if (to > from) parts.push(`<path d="M${x(from).toFixed(1)} ${(TOP + (row + 0.1) * height).toFixed(1)}H${x(to).toFixed(1)}v${(height * 0.8).toFixed(1)}H${x(from).toFixed(1)}Z" fill="${colourOf(STATES.get(span.state)?.colour ?? "")}"/>`);
+      }
+    });
+  } else {
+    for (const value of ticks(0, most, 4)) {
+      parts.push(`<path d="M${LEFT} ${y(value).toFixed(1)}H${WIDTH - 12}" stroke="#d5d9de"/><text x="${LEFT - 6}" y="${(y(value) + 4).toFixed(1)}" text-anchor="end">${significant(value)}</text>`);
+    }
+    for (const curve of shown) {
+      parts.push(range(panel.t, curve, x, y, view));
+      const dash = curve.dash.length ? ` stroke-dasharray="${curve.dash.join(" ")}"` : "";
+      for (const d of pieces(panel.t, curve.values, x, y, view)) {
+        parts.push(`<path d="${d}" fill="none" stroke="${colourOf(curve.colour)}" stroke-width="${curve.width}"${dash}/>`);
+      }
+    }
+    let at = LEFT + 12 + 8 * (panel.title.length + panel.unit.length);
+    for (const { name, colour } of shown.filter(({ flow }) => flow >= 0)) {
+      parts.push(`<path d="M${at} 12h16" stroke="${colourOf(colour)}" stroke-width="2"/><text x="${at + 20}" y="16">${escape(name)}</text>`);
+      at += 34 + 6.5 * name.length;
+    }
+  }
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${TOP + HEIGHT + 24}" font-family="sans-serif" font-size="11" fill="#1b1f24">${parts.join("")}</svg>\n`;
+}
+
+/** The samples of all flows as CSV, one row for each seed, time and flow. */
+export function csv(checked: Valid, outputs: Output[]): string {
+  const [first] = outputs;
+  if (!first) return "";
+  const names = Object.keys(first.tables["series"] ?? {}).filter((name) => name !== "flow");
+  const lines = [["seed", "flow", "cc", ...names].join(",")];
+  const quoted = (text: string): string => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+  for (const { seed, tables } of outputs) {
+    const table = tables["series"] ?? {};
+    table["flow"]?.forEach((number, row) => {
+      const flow = checked.scenario.flows[number];
+      const cells = names.map((name) => {
+        const value = table[name]?.[row] ?? NaN;
+        return Number.isNaN(value) ? "" : value === Infinity ? "inf" : String(value);
+      });
+      lines.push([seed, quoted(flow?.name ?? ""), quoted(flow?.cc ?? ""), ...cells].join(","));
+    });
+  }
+  return `${lines.join("\n")}\n`;
+}
+
+/** Offers a text as a file. */
+export function save(name: string, text: string, type: string): void {
+  const url = URL.createObjectURL(new Blob([text], { type }));
+  const link = document.createElement("a");
+  [link.href, link.download] = [url, name];
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(url), 10_000);
+}

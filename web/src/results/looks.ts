@@ -1,0 +1,57 @@
+/** Colours, dashes and names, those of the figures of dumbbell (made from dumbbell.figures). */
+
+import looks from "made/looks.json";
+
+export interface Style {
+  label: string;
+  colour: string;
+  marker: string;
+}
+
+const styles: Record<string, Style> = looks.styles;
+
+/** The style of an algorithm; options change its label. */
+export function styleOf(cc: string): Style {
+  const [head = "", options] = cc.split(/\((.*)\)?$/s);
+  const name = head.trim().split(":").at(-1) ?? "";
+  const style = styles[name] ?? { label: name, colour: looks.other, marker: "" };
+  return options ? { ...style, label: `${style.label} (${options.replace(/\)$/, "").trim()})` } : style;
+}
+
+/** What is drawn in the colour of the text, and in the pale one, follows the page's theme. */
+export function themed(colour: string): string {
+  if (colour !== looks.ink && colour !== looks.faint) return colour;
+  return variable(colour === looks.ink ? "--ink" : "--faint");
+}
+
+export function variable(name: string): string {
+  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+}
+
+export interface Line {
+  colour: string;
+  width: number;
+  dash: number[];
+}
+
+/** The line of a flow: the first of an algorithm has its colour, the second is in ink. */
+export function lineOf(cc: string, rank: number): Line {
+  const lines: Line[] = [
+    { colour: styleOf(cc).colour, width: 1.6, dash: [] },
+    { colour: looks.ink, width: 1.2, dash: [] },
+    { colour: looks.faint, width: 1.2, dash: [5, 3] },
+    { colour: looks.faint, width: 1.2, dash: [1.5, 2.5] },
+  ];
+  return lines[Math.min(rank, lines.length - 1)] as Line;
+}
+
+/** Colours in which packets of different flows stay apart in an animation. */
+export const PACKETS: string[] = looks.packets;
+
+/** BBR's states by their number. */
+export const STATES = new Map<number, { name: string; colour: string }>(
+  Object.entries(looks.states as Record<string, string[]>).map(([number, [name = "", colour = ""]]) => [
+    Number(number),
+    { name, colour },
+  ]),
+);

@@ -1,0 +1,235 @@
+/** Metrics of runs, by the formulas of dumbbell.metrics. */
+
+import type { Output, Scenario, Table } from "../engine/protocol";
+
+const MICRO = 1e-6;
+
+/** Rows of a table by the value of its column `by`, in order. */
+export function rowsBy(table: Table, by: string): Map<number, number[]> {
+  const found = new Map<number, number[]>();
+  table[by]?.forEach((key, row) => {
+    const rows = found.get(key);
+    if (rows) rows.push(row);
+    else found.set(key, [row]);
+  });
+  return found;
+}
+
+/** When a flow ends: it has sent all, or is stopped, or the experiment is over. */
+export function endOf(output: Output, scenario: Scenario, flow: number): number {
+  const completed = output.tables["flows"]?.["completed"]?.[flow] ?? NaN;
+  const stop = scenario.flows[flow]?.stop_ns;
+  const ends = [scenario.duration_ns, stop ?? Infinity].map((ns) => ns / 1e9);
+  return Math.min(...ends, Number.isNaN(completed) ? Infinity : completed);
+}
+
+/** A counter of a flow at a time: between samples it grew evenly. */
+function counted(output: Output, flow: number, rows: number[], counter: string, at: number): number {
+  const { flows = {}, series = {} } = output.tables;
+  const [t, values] = [series["t"] ?? new Float64Array(), series[counter] ?? new Float64Array()];
+  const start = flows["start"]?.[flow] ?? 0;
+  const completed = flows["completed"]?.[flow] ?? NaN;
+  const next = rows.findIndex((row) => (t[row] ?? 0) > at + MICRO);
+  if (next < 0) return flows[counter]?.[flow] ?? 0; // nothing was sampled after it
+  const before = next > 0 ? (rows[next - 1] ?? 0) : -1;
+  const after = rows[next] ?? 0;
+  const low = before < 0 ? 0 : (values[before] ?? 0);
+  const left = Math.max(start, before < 0 ? -Infinity : (t[before] ?? 0));
+  const right = Math.min(t[after] ?? 0, Number.isNaN(completed) ? Infinity : completed);
+  const share = right > left ? Math.min(Math.max((at - left) / (right - left), 0), 1) : 0;
+  return low + share * ((values[after] ?? 0) - low);
+}
+
+/** The rate at which a counter of bytes grew, bit/s; NaN if the flow was not there. */
+function rateBetween(
+  output: Output,
+  scenario: Scenario,
+  flow: number,
+  rows: number[],
+  counter: string,
+  since: number,
+  until: number,
+): number {
+  const begin = Math.max(output.tables["flows"]?.["start"]?.[flow] ?? 0, since);
+  const end = Math.min(endOf(output, scenario, flow), until);
+  if (end <= begin) return NaN;
+  const grown = counted(output, flow, rows, counter, end) - counted(output, flow, rows, counter, begin);
+  return (8 * grown) / (end - begin);
+}
+
+/** Jain's index: 1 if all are equal, 1/n if one has everything. */
+export function jain(rates: number[]): number {
+  const greatest = Math.max(...rates);
+  if (!(greatest > 0)) return 1;
+  const scaled = rates.map((rate) => rate / greatest);
+  const sum = scaled.reduce((a, b) => a + b, 0);
+  return sum ** 2 / (scaled.length * scaled.reduce((a, b) => a + b * b, 0));
+}
+
+export interface FlowSummary {
+  throughput: number;
+  goodput: number;
+  queue_delay_mean: number;
+  queue_delay_p95: number;
+  rtt_mean: number;
+  retransmission_share: number;
+  timeouts: number;
+  took: number;
+}
+
+export interface LinkSummary {
+  utilisation: number;
+  queue_mean: number;
+  dropped: number;
+  lost: number;
+  marked: number;
+}
+
+export interface Summary {
+  flows: FlowSummary[];
+  links: LinkSummary[];
+  jain: number;
+  together: number;
+}
+
+/** What the flows and links of a run achieved. */
+export function summarise(output: Output, scenario: Scenario): Summary {
+  const { flows = {}, series = {} } = output.tables;
+  const of = rowsBy(series, "flow");
+  const column = (name: string, flow: number): number => flows[name]?.[flow] ?? NaN;
+  const each = scenario.flows.map((_, flow): FlowSummary => {
+    const rate = (counter: string): number =>
+      rateBetween(output, scenario, flow, of.get(flow) ?? [], counter, 0, Infinity);
+    return {
+      throughput: rate("delivered"),
+      goodput: rate("received"),
+      queue_delay_mean: column("queue_delay_mean", flow),
+      queue_delay_p95: column("queue_delay_p95", flow),
+      rtt_mean: column("rtt_mean", flow),
+      retransmission_share: column("retransmitted", flow) / Math.max(column("sent", flow), 1),
+      timeouts: column("timeouts", flow),
+      took: column("completed", flow) - column("start", flow),
+    };
+  });
+  const since = Math.max(...scenario.flows.map((_, flow) => column("start", flow)));
+  const until = Math.min(...scenario.flows.map((_, flow) => endOf(output, scenario, flow)));
+  const shares = scenario.flows.map(
+    (_, flow) => rateBetween(output, scenario, flow, of.get(flow) ?? [], "delivered", since, until) || 0,
+  );
+  const delivered = scenario.flows.reduce((sum, _, flow) => sum + column("delivered", flow), 0);
+  const begin = Math.min(...scenario.flows.map((_, flow) => column("start", flow)));
+  const end = Math.max(...scenario.flows.map((_, flow) => endOf(output, scenario, flow)));
+  return {
+    flows: each,
+    links: linkSummaries(output, scenario),
+    jain: scenario.flows.length > 1 && until > since ? jain(shares) : NaN,
+    together: end > begin ? (8 * delivered) / (end - begin) : NaN,
+  };
+}
+
+function linkSummaries(output: Output, scenario: Scenario): LinkSummary[] {
+  const { links = {} } = output.tables;
+  const of = rowsBy(links, "link");
+  return scenario.links.map((_, number): LinkSummary => {
+    const rows = of.get(number) ?? [];
+    const [first = 0, last = 0] = [rows[0], rows.at(-1)];
+    const grown = (name: string): number => (links[name]?.[last] ?? 0) - (links[name]?.[first] ?? 0);
+    const span: [number, number] = [links["t"]?.[first] ?? 0, links["t"]?.[last] ?? 0];
+    return {
+      utilisation: (8 * grown("sent_bytes")) / capacity(scenario, number, ...span),
+      queue_mean: rows.reduce((sum, row) => sum + (links["queue_bytes"]?.[row] ?? 0), 0) / rows.length,
+      dropped: links["dropped"]?.[last] ?? 0,
+      lost: links["lost"]?.[last] ?? 0,
+      marked: links["marked"]?.[last] ?? 0,
+    };
+  });
+}
+
+/** The bits that a link can send between two times; NaN without a rate. */
+export function capacity(scenario: Scenario, number: number, begin: number, end: number): number {
+  const link = scenario.links[number];
+  if (link?.rates) {
+    const steps = link.rates.map(([at, bps]) => [at / 1e9, bps] as const);
+    return steps.reduce((sum, [at, bps], step) => {
+      const [low, high] = [Math.max(at, begin), Math.min(steps[step + 1]?.[0] ?? Infinity, end)];
+      return sum + (high > low ? bps * (high - low) : 0);
+    }, 0);
+  }
+  if (link?.trace_ms) {
+    const period = (link.trace_ms.at(-1) ?? 1) / 1e3;
+    return ((8 * 1500 * link.trace_ms.length) / period) * (end - begin);
+  }
+  const bucket = begin === 0 ? 8 * (link?.bucket_bytes ?? 0) : 0;
+  return link?.rate_bps ? link.rate_bps * (end - begin) + bucket : NaN;
+}
+
+/** The width of the windows of figures, s: 1 s, or a 50th of a shorter run; whole samples. */
+export function windowWidth(scenario: Scenario): number {
+  const sample = scenario.sample_ns / 1e9;
+  const width = Math.min(1, scenario.duration_ns / 1e9 / 50);
+  return Math.max(Math.round(width / sample), 1) * sample;
+}
+
+/** Throughput of every flow in windows back to back: times of their ends, and bit/s by flow. */
+export function throughputs(output: Output, scenario: Scenario): { t: number[]; rates: number[][] } {
+  const width = windowWidth(scenario);
+  const count = Math.max(Math.round(scenario.duration_ns / 1e9 / width), 1);
+  const t = Array.from({ length: count }, (_, at) => (at + 1) * width);
+  const of = rowsBy(output.tables["series"] ?? {}, "flow");
+  const rates = scenario.flows.map((_, flow) => windowed(output, scenario, flow, of.get(flow) ?? [], t, width));
+  return { t, rates };
+}
+
+function windowed(
+  output: Output,
+  scenario: Scenario,
+  flow: number,
+  rows: number[],
+  t: number[],
+  width: number,
+): number[] {
+  const { flows = {}, series = {} } = output.tables;
+  const [times, values] = [series["t"] ?? new Float64Array(), series["delivered"] ?? new Float64Array()];
+  const [start, end] = [flows["start"]?.[flow] ?? 0, endOf(output, scenario, flow)];
+  let [row, before] = [0, 0];
+  return t.map((until, at) => {
+    while (row < rows.length && (times[rows[row] ?? 0] ?? 0) <= until + MICRO) row += 1;
+    const isLast = row >= rows.length;
+    const now = isLast ? (flows["delivered"]?.[flow] ?? 0) : row > 0 ? (values[rows[row - 1] ?? 0] ?? 0) : 0;
+    const active = Math.min(until, end) - Math.max(until - width, start);
+    const rate = active > MICRO ? (8 * (now - before)) / active : NaN;
+    before = now;
+    // A flow that lives for a small part of a window has no rate there that could be compared.
+    return active < width / 2 && at > 0 && at < t.length - 1 ? NaN : rate;
+  });
+}
+
+/** Jain's index in each window, over the flows that are there; NaN with fewer than two. */
+export function jainOverTime(rates: number[][]): number[] {
+  return (rates[0] ?? []).map((_, at) => {
+    const there = rates.map((flow) => flow[at] ?? NaN).filter((rate) => !Number.isNaN(rate));
+    return there.length > 1 ? jain(there) : NaN;
+  });
+}
+
+/** 97.5 % quantiles of Student's t for 1, 2, ... degrees of freedom. */
+const STUDENT = [
+  12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.16, 2.145, 2.131, 2.12,
+  2.11, 2.101, 2.093, 2.086, 2.08, 2.074, 2.069, 2.064, 2.06, 2.056, 2.052, 2.048, 2.045, 2.042,
+];
+
+export interface Estimate {
+  value: number;
+  /** Half the width of the 95 % interval; NaN with one value. */
+  half: number;
+}
+
+/** The mean of the values that are known, and its 95 % interval. */
+export function mean(values: number[]): Estimate {
+  const known = values.filter((value) => !Number.isNaN(value));
+  const value = known.reduce((a, b) => a + b, 0) / known.length;
+  if (known.length < 2) return { value, half: NaN };
+  const variance = known.reduce((sum, one) => sum + (one - value) ** 2, 0) / (known.length - 1);
+  const quantile = STUDENT[known.length - 2] ?? 1.96;
+  return { value, half: quantile * Math.sqrt(variance / known.length) };
+}

@@ -1,0 +1,201 @@
+/** Which panels a result has, and what is drawn in each. */
+
+import type { Output, Table, Valid } from "../engine/protocol";
+import { lineOf, STATES, styleOf } from "./looks";
+import { jainOverTime, rowsBy, throughputs } from "./metrics";
+
+/** A line with one value for each time; with several seeds also the range over them. */
+export interface Curve {
+  name: string;
+  /** The flow, to hide all its lines at once; -1 if it belongs to none. */
+  flow: number;
+  colour: string;
+  width: number;
+  dash: number[];
+  values: (number | null)[];
+  low?: (number | null)[];
+  high?: (number | null)[];
+  /** Whether the area below it is filled. */
+  filled?: boolean;
+}
+
+export interface Span {
+  begin: number;
+  end: number;
+  state: number;
+}
+
+export interface Panel {
+  id: string;
+  title: string;
+  unit: string;
+  t: number[];
+  curves: Curve[];
+  /** Instead of curves: states of flows over time. */
+  bands?: { name: string; spans: Span[] }[];
+  /** The greatest value that the axis shall have. */
+  most?: number;
+}
+
+/** More flows than this cannot be told apart: the first ones are drawn. */
+export const MOST_FLOWS = 12;
+
+export interface FlowLook {
+  name: string;
+  cc: string;
+  label: string;
+  colour: string;
+  width: number;
+  dash: number[];
+}
+
+/** How each flow that is drawn looks. */
+export function flowLooks(checked: Valid): FlowLook[] {
+  const ranks = new Map<string, number>();
+  return checked.scenario.flows.slice(0, MOST_FLOWS).map(({ name, cc }) => {
+    const rank = ranks.get(cc) ?? 0;
+    ranks.set(cc, rank + 1);
+    const { label } = styleOf(cc);
+    const says = name.toLowerCase().includes(cc);
+    return { name, cc, label: says ? name : `${name}, ${label}`, ...lineOf(cc, rank) };
+  });
+}
+
+/** The times of all samples, the same for all seeds. */
+function timesOf(output: Output): number[] {
+  const table = output.tables["links"] ?? {};
+  return (rowsBy(table, "link").get(0) ?? []).map((row) => table["t"]?.[row] ?? NaN);
+}
+
+/** The values of a column of each flow at the times of all samples; null where there is none. */
+function sampled(t: number[], table: Table, column: string, count: number, scale: number): Lines {
+  const at = new Map(t.map((time, index) => [time, index]));
+  const rows = rowsBy(table, "flow");
+  const lines = Array.from({ length: count }, (_, flow) => {
+    const values: (number | null)[] = new Array<number | null>(t.length).fill(null);
+    for (const row of rows.get(flow) ?? []) {
+      const value = (table[column]?.[row] ?? NaN) * scale;
+      values[at.get(table["t"]?.[row] ?? NaN) ?? 0] = Number.isFinite(value) ? value : null;
+    }
+    return values;
+  });
+  return [t, lines];
+}
+
+/** Mean and range over seeds, time by time. */
+function over(seeds: (number | null)[][]): Pick<Curve, "values" | "low" | "high"> {
+  const [first = []] = seeds;
+  if (seeds.length === 1) return { values: first };
+  const columns = first.map((_, at) => seeds.map((line) => line[at] ?? null).filter((value) => value !== null));
+  const each = (f: (values: number[]) => number): (number | null)[] =>
+    columns.map((values) => (values.length ? f(values) : null));
+  return {
+    values: each((values) => values.reduce((a, b) => a + b, 0) / values.length),
+    low: each((values) => Math.min(...values)),
+    high: each((values) => Math.max(...values)),
+  };
+}
+
+type Lines = [number[], (number | null)[][]];
+
+function flowPanel(
+  looks: FlowLook[],
+  outputs: Output[],
+  id: string,
+  title: string,
+  unit: string,
+  of: (output: Output) => Lines,
+): Panel {
+  const found = outputs.map(of);
+  const [longest] = found.map(([t]) => t).sort((a, b) => b.length - a.length);
+  const curves = looks.map((look, flow) => ({
+    ...look,
+    name: look.label,
+    flow,
+    ...over(found.map(([, lines]) => lines[flow] ?? [])),
+  }));
+  return { id, title, unit, t: longest ?? [], curves };
+}
+
+const numbers = (values: number[], scale: number): (number | null)[] =>
+  values.map((value) => (Number.isNaN(value) ? null : value * scale));
+
+/** All panels of the runs of a scenario; `inner` is a variable of algorithms to show too. */
+export function panelsOf(checked: Valid, outputs: Output[], inner: string): Panel[] {
+  const { scenario } = checked;
+  const looks = flowLooks(checked);
+  const series = (column: string, scale: number) => (output: Output) =>
+    sampled(timesOf(output), output.tables["series"] ?? {}, column, looks.length, scale);
+  const windows = new Map(outputs.map((output) => [output, throughputs(output, scenario)]));
+  const rates = (output: Output): Lines => {
+    const { t, rates } = windows.get(output) ?? { t: [], rates: [] };
+    return [t, rates.map((line) => numbers(line, 1e-6))];
+  };
+  const panels = [
+    flowPanel(looks, outputs, "windows", "Congestion window", "packets", series("cwnd", 1)),
+    flowPanel(looks, outputs, "throughputs", "Throughput", "Mbit/s", rates),
+  ];
+  const [first] = outputs;
+  const bands = first ? states(first, looks) : [];
+  if (bands.length) panels.push({ id: "states", title: "BBR's state", unit: "", t: panels[0]?.t ?? [], curves: [], bands });
+  panels.push(flowPanel(looks, outputs, "round-trips", "Round-trip time", "ms", series("srtt", 1e3)));
+  scenario.links.forEach((link, number) => panels.push(queuePanel(outputs, number, link.name, scenario.links.length)));
+  if (scenario.flows.length > 1) panels.push(jainPanel(outputs, windows));
+  if (inner) panels.push(flowPanel(looks, outputs, "internals", inner, "", (output) => internals(output, inner, looks.length)));
+  return panels;
+}
+
+function queuePanel(outputs: Output[], number: number, name: string, count: number): Panel {
+  const found = outputs.map((output): Lines => {
+    const table = output.tables["links"] ?? {};
+    const rows = rowsBy(table, "link").get(number) ?? [];
+    const column = (of: string, scale: number): number[] => rows.map((row) => (table[of]?.[row] ?? NaN) * scale);
+    return [column("t", 1), [column("queue_bytes", 1e-3)]];
+  });
+  const title = count > 1 ? `Queue of ${name}` : "Queue";
+  const curve = { name: title, flow: -1, colour: "faint", width: 1.2, dash: [], filled: true };
+  const values = over(found.map(([, lines]) => lines[0] ?? []));
+  return { id: `queue-${number}`, title, unit: "kB", t: found[0]?.[0] ?? [], curves: [{ ...curve, ...values }] };
+}
+
+function jainPanel(outputs: Output[], windows: Map<Output, { t: number[]; rates: number[][] }>): Panel {
+  const lines = outputs.map((output) => numbers(jainOverTime(windows.get(output)?.rates ?? []), 1));
+  const curve = { name: "Jain's index", flow: -1, colour: "ink", width: 1.2, dash: [] };
+  const t = windows.get(outputs[0] as Output)?.t ?? [];
+  return { id: "jain", title: "Jain's index", unit: "", t, curves: [{ ...curve, ...over(lines) }], most: 1 };
+}
+
+/** The rows of an internal variable, as a table of its own. */
+function only(output: Output, name: string): Table {
+  const table = output.tables["internals"] ?? {};
+  const key = output.internals.indexOf(name);
+  const rows = [...(table["name"] ?? [])].flatMap((value, row) => (value === key ? [row] : []));
+  const column = (of: string): Float64Array => Float64Array.from(rows, (row) => table[of]?.[row] ?? NaN);
+  return { flow: column("flow"), t: column("t"), value: column("value") };
+}
+
+function internals(output: Output, name: string, count: number): Lines {
+  return sampled(timesOf(output), only(output, name), "value", count, 1);
+}
+
+/** The states of the flows that have any, as spans. */
+function states(output: Output, looks: FlowLook[]): { name: string; spans: Span[] }[] {
+  const table = only(output, "state");
+  return [...rowsBy(table, "flow")].flatMap(([flow, rows]) => {
+    const look = looks[flow];
+    if (!look) return [];
+    const spans: Span[] = [];
+    for (const row of rows) {
+      const [t, state] = [table["t"]?.[row] ?? 0, table["value"]?.[row] ?? 0];
+      const last = spans.at(-1);
+      if (last) last.end = t;
+      if (last?.state !== state) spans.push({ begin: t, end: t, state });
+    }
+    return spans.some(({ state }) => STATES.has(state)) ? [{ name: look.name, spans }] : [];
+  });
+}
+
+/** The internal variables of the runs, without the state, which has a panel. */
+export function innerNames(outputs: Output[]): string[] {
+  return (outputs[0]?.internals ?? []).filter((name) => name !== "state");
+}

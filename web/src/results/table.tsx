@@ -1,0 +1,123 @@
+/** What flows and links achieved, as `dumbbell run` and `compare` print it. */
+
+import type { Output, Valid } from "../engine/protocol";
+import { alike } from "./format";
+import { styleOf } from "./looks";
+import { mean, summarise, type Estimate, type FlowSummary, type LinkSummary } from "./metrics";
+
+interface Column<T> {
+  key: keyof T;
+  title: string;
+  unit: string;
+  scale: number;
+}
+
+const FLOWS: Column<FlowSummary>[] = [
+  { key: "throughput", title: "Throughput", unit: "Mbit/s", scale: 1e-6 },
+  { key: "queue_delay_mean", title: "Queueing delay", unit: "ms", scale: 1e3 },
+  { key: "queue_delay_p95", title: "p95 queueing delay", unit: "ms", scale: 1e3 },
+  { key: "rtt_mean", title: "Mean RTT", unit: "ms", scale: 1e3 },
+  { key: "retransmission_share", title: "Retransmitted", unit: "%", scale: 1e2 },
+  { key: "timeouts", title: "Timeouts", unit: "", scale: 1 },
+  { key: "took", title: "Completion time", unit: "s", scale: 1 },
+];
+
+const LINKS: Column<LinkSummary>[] = [
+  { key: "utilisation", title: "Utilisation", unit: "%", scale: 1e2 },
+  { key: "queue_mean", title: "Mean queue", unit: "kB", scale: 1e-3 },
+  { key: "dropped", title: "Dropped", unit: "packets", scale: 1 },
+  { key: "lost", title: "Lost at random", unit: "packets", scale: 1 },
+  { key: "marked", title: "Marked", unit: "packets", scale: 1 },
+];
+
+/** More flows than this are shown together with those of the same [[flow]] table. */
+const MOST_ROWS = 20;
+
+function Cells<T>({ columns, rows }: { columns: Column<T>[]; rows: { head: preact.ComponentChildren; values: T[] }[] }) {
+  const used = columns.filter(({ key }) =>
+    rows.some(({ values }) => values.some((one) => Number.isFinite(one[key]) && (key !== "marked" || one[key]))),
+  );
+  const cells = used.map(({ key, scale }) => {
+    const found = rows.map(({ values }) => mean(values.map((one) => (one[key] as number) * scale)));
+    return { found, format: alike(found.map(({ value }) => value)) };
+  });
+  return (
+    <table>
+      <thead>
+        <tr>
+          <th scope="col" />
+          {used.map(({ title, unit }) => (
+            <th scope="col" class="number" key={title}>
+              {title}
+              {unit && <span class="soft"> ({unit})</span>}
+            </th>
+          ))}
+        </tr>
+      </thead>
+      <tbody>
+        {rows.map(({ head }, row) => (
+          <tr key={row}>
+            <th scope="row">{head}</th>
+            {cells.map(({ found, format }, at) => (
+              <Cell key={at} estimate={found[row] as Estimate} format={format} />
+            ))}
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+function Cell({ estimate: { value, half }, format }: { estimate: Estimate; format: (value: number) => string }) {
+  return (
+    <td class="number">
+      {format(value)}
+      {Number.isFinite(half) && half > 0 && <span class="soft small"> ±{format(half)}</span>}
+    </td>
+  );
+}
+
+export function Tables({ checked, outputs }: { checked: Valid; outputs: Output[] }) {
+  const summaries = outputs.map((output) => summarise(output, checked.scenario));
+  const { flows, links } = checked.scenario;
+  const together = flows.length > MOST_ROWS;
+  let next = 0;
+  const groups = checked.names.flatMap((names) => {
+    const numbers = names.map(() => next++);
+    return together ? [{ numbers, name: names.length > 1 ? `${names[0]} to ${names.at(-1)}` : (names[0] ?? "") }]
+      : numbers.map((number, at) => ({ numbers: [number], name: names[at] ?? "" }));
+  });
+  const rows = groups.map(({ numbers, name }) => {
+    const { label, colour } = styleOf(flows[numbers[0] ?? 0]?.cc ?? "");
+    const head = (
+      <>
+        <i class="dot" style={{ background: colour }} />
+        {name} <span class="soft">{label}</span>
+      </>
+    );
+    return { head, values: summaries.flatMap((summary) => numbers.map((number) => summary.flows[number] as FlowSummary)) };
+  });
+  const linkRows = links.map(({ name }, number) => ({
+    head: name,
+    values: summaries.map((summary) => summary.links[number] as LinkSummary),
+  }));
+  const jain = mean(summaries.map((summary) => summary.jain));
+  const rate = mean(summaries.map((summary) => summary.together / 1e6));
+  return (
+    <div class="tables">
+      <div class="scroll" tabIndex={0} role="region" aria-label="Flows">
+        <Cells columns={FLOWS} rows={rows} />
+      </div>
+      {Number.isFinite(jain.value) && (
+        <p class="soft">
+          All flows together {alike([rate.value])(rate.value)} Mbit/s; Jain’s index <b>{jain.value.toFixed(3)}</b>
+          {Number.isFinite(jain.half) && ` ±${jain.half.toFixed(3)}`}
+        </p>
+      )}
+      <div class="scroll" tabIndex={0} role="region" aria-label="Links">
+        <Cells columns={LINKS} rows={linkRows} />
+      </div>
+      {outputs.length > 1 && <p class="soft small">Means of {outputs.length} seeds and their 95 % intervals (Student’s t).</p>}
+    </div>
+  );
+}

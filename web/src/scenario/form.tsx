@@ -1,0 +1,259 @@
+/** The form: what most scenarios differ in. It changes keys in the text of the file. */
+
+import { useState } from "preact/hooks";
+import type { Facts, FlowSpec, Valid } from "../engine/protocol";
+import { styleOf } from "../results/looks";
+import { rateText, seconds, short, timeText } from "./quantities";
+import { addFlow, hasKey, removeFlow, setKey } from "./text";
+
+interface Props {
+  text: string;
+  checked: Valid | null;
+  facts: Facts | null;
+  /** Algorithms of the user's code. */
+  own: string[];
+  change: (text: string) => void;
+}
+
+interface SliderProps {
+  label: string;
+  value: number;
+  low: number;
+  high: number;
+  shown: string;
+  /** Whether the slider also reaches 0, at its left end. */
+  zero?: boolean;
+  disabled?: boolean;
+  title?: string;
+  set: (value: number) => void;
+}
+
+const STEPS = 200;
+
+/** A logarithmic slider. */
+function Slider({ label, value, low, high, shown, zero, disabled, title, set }: SliderProps) {
+  const ratio = Math.log(high / low);
+  const at = value < low ? (zero ? -1 : 0) : (Math.log(Math.min(value, high) / low) / ratio) * STEPS;
+  return (
+    <label class="slider" title={title}>
+      <span>{label}</span>
+      <input
+        type="range"
+        min={zero ? -1 : 0}
+        max={STEPS}
+        step="any"
+        value={at}
+        disabled={disabled}
+        aria-valuetext={shown}
+        onInput={(event) => {
+          const to = Number(event.currentTarget.value);
+          set(zero && to < 0 ? 0 : Number((low * Math.exp((Math.max(to, 0) / STEPS) * ratio)).toPrecision(2)));
+        }}
+        onKeyDown={(event) => {
+          const by = { ArrowRight: 4, ArrowUp: 4, ArrowLeft: -4, ArrowDown: -4 }[event.key];
+          if (!by) return;
+          event.preventDefault();
+          const to = Math.min(Math.max(at + by, zero ? -1 : 0), STEPS);
+          set(zero && to < 0 ? 0 : Number((low * Math.exp((Math.max(to, 0) / STEPS) * ratio)).toPrecision(2)));
+        }}
+      />
+      <output>{shown}</output>
+    </label>
+  );
+}
+
+const AQMS = [
+  ["", "tail drop"],
+  ["codel", "CoDel"],
+  ["fq_codel", "FQ-CoDel"],
+  ["pie", "PIE"],
+  ["red", "RED"],
+];
+
+/** The base RTT of a flow, s: its links' delays and what is left for the way back. */
+function baseRtt(checked: Valid, flow: FlowSpec): number {
+  const delays = new Map(checked.scenario.links.map((link) => [link.name, link.delay_ns]));
+  const links = [...flow.path, ...flow.return_path];
+  return (links.reduce((sum, name) => sum + (delays.get(name) ?? 0), 0) + flow.return_delay_ns) / 1e9;
+}
+
+/** The longest base RTT of the flows that cross a link, by which a BDP is meant. */
+function rttOf(checked: Valid, link: string): number {
+  const crossing = checked.scenario.flows.filter(({ path }) => path.includes(link));
+  return Math.max(...crossing.map((flow) => baseRtt(checked, flow)), 1e-6);
+}
+
+function LinkFields({ text, checked, change, at }: Props & { checked: Valid; at: number }) {
+  const link = checked.scenario.links[at];
+  const keys = checked.experiment.link[at];
+  if (!link || !keys) return null;
+  const set = (key: string, value: string | number | null) => change(setKey(text, "link", at, key, value));
+  const rtt = rttOf(checked, link.name);
+  const rate = link.rate_bps ?? Math.max(...(link.rates ?? []).map(([, bps]) => bps), 0);
+  const bdp = (rate * rtt) / 8;
+  const queue = link.queue;
+  const bytes = !queue ? NaN : "bytes" in queue ? queue.bytes : "packets" in queue ? queue.packets * 1500 : (queue.ns / 1e9) * (rate / 8);
+  const setRtt = (value: number): void => {
+    const one = checked.scenario.links.length === 1;
+    const delay = !one ? value : link.delay_ns ? ((link.delay_ns / 1e9) * value) / rtt : value / 2;
+    let next = setKey(text, "link", at, "delay", timeText(delay));
+    if (one) {
+      // A flow with an RTT of its own keeps its ratio to the others.
+      checked.scenario.flows.forEach((flow) => {
+        const number = checked.names.findIndex(([name]) => name === flow.name);
+        if (number < 0 || !hasKey(text, "flow", number, "rtt")) return;
+        next = setKey(next, "flow", number, "rtt", timeText((baseRtt(checked, flow) * value) / rtt));
+      });
+    }
+    change(next);
+  };
+  const alone = checked.scenario.links.length === 1;
+  const loss = typeof keys.loss === "number" ? keys.loss : link.loss_model ? NaN : link.loss;
+  const [aqm = ""] = (keys.aqm ?? "").split("(");
+  return (
+    <div class="fields">
+      <Slider label="Rate" value={rate} low={1e6} high={1e9} shown={link.rates ? "varies" : link.trace_ms ? "trace" : rate ? rateText(rate) : "no limit"} disabled={!!(link.rates || link.trace_ms)} set={(value) => set("rate", rateText(value))} />
+      {alone ? (
+        <Slider label="RTT" value={rtt} low={1e-3} high={0.4} shown={timeText(rtt)} title="The round-trip time without queues" set={setRtt} />
+      ) : (
+        <Slider label="Delay" value={link.delay_ns / 1e9} low={1e-4} high={0.2} shown={timeText(link.delay_ns / 1e9)} title="One way" set={setRtt} />
+      )}
+      <Slider
+        label="Queue"
+        value={Number.isNaN(bytes) ? 32 : bytes / bdp}
+        low={0.1}
+        high={32}
+        shown={Number.isNaN(bytes) ? "unlimited" : `${short(bytes / bdp)} BDP`}
+        title={Number.isNaN(bytes) ? "" : `${short(bytes / 1e3)} kB; 1 BDP is ${short(bdp / 1e3)} kB`}
+        disabled={!bdp}
+        set={(value) => set("queue", `${short(value)} BDP`)}
+      />
+      <Slider label="Loss" title="Of packets at random" value={loss} low={1e-6} high={0.1} zero shown={Number.isNaN(loss) ? "in bursts" : loss ? `${short(loss * 100)} %` : "none"} set={(value) => set("loss", value ? `${short(value * 100)} %` : null)} />
+      <label class="choice">
+        <span>Queue management</span>
+        <select value={aqm} onChange={(event) => set("aqm", event.currentTarget.value || null)}>
+          {AQMS.map(([name, title]) => (
+            <option key={name} value={name}>
+              {title}
+            </option>
+          ))}
+        </select>
+      </label>
+    </div>
+  );
+}
+
+function FlowRow({ text, checked, facts, own, change, at }: Props & { checked: Valid; at: number }) {
+  const flow = checked.experiment.flow[at];
+  if (!flow) return null;
+  const set = (key: string, value: string | number | null) => change(setKey(text, "flow", at, key, value));
+  const name = checked.names[at]?.[0]?.replace(/-1$/, flow.repeat > 1 ? "" : "-1") ?? "";
+  const known = [...(facts?.algorithms ?? []), ...own];
+  const setCc = (cc: string): void => {
+    const udt = cc === "udt" || cc === "ar-udt";
+    const next = setKey(text, "flow", at, "cc", cc);
+    change(udt || flow.transport === "udt" ? setKey(next, "flow", at, "transport", udt ? "udt" : null) : next);
+  };
+  return (
+    <tr>
+      <th scope="row">
+        <i class="dot" style={{ background: styleOf(flow.cc).colour }} />
+        {name}
+      </th>
+      <td>
+        <select value={flow.cc} aria-label={`Algorithm of ${name}`} onChange={(event) => setCc(event.currentTarget.value)}>
+          {!known.includes(flow.cc) && <option value={flow.cc}>{flow.cc}</option>}
+          {known.map((cc) => (
+            <option key={cc} value={cc}>
+              {styleOf(cc).label}
+            </option>
+          ))}
+        </select>
+      </td>
+      <td>
+        <input type="number" min="0" step="any" class="narrow" aria-label={`Start of ${name}, s`} value={Number(seconds(flow.start).toPrecision(6))} onChange={(event) => set("start", event.currentTarget.value && Number(event.currentTarget.value) > 0 ? `${Number(event.currentTarget.value)} s` : null)} />
+      </td>
+      <td>
+        <input type="number" min="1" max="1000" class="narrow" aria-label={`Number of flows ${name}`} value={flow.repeat} onChange={(event) => set("repeat", Number(event.currentTarget.value) > 1 ? Math.round(Number(event.currentTarget.value)) : null)} />
+      </td>
+      <td>
+        <button type="button" class="quiet" aria-label={`Remove ${name}`} title="Remove" disabled={checked.experiment.flow.length < 2} onClick={() => change(removeFlow(text, at))}>
+          ×
+        </button>
+      </td>
+    </tr>
+  );
+}
+
+export function Form(props: Props) {
+  const { text, checked, change } = props;
+  const [chosen, choose] = useState(0);
+  if (!checked) return <p class="soft">The form follows when the file is valid.</p>;
+  const { links } = checked.scenario;
+  const at = Math.min(chosen, links.length - 1);
+  const ecn = String(checked.experiment.stack_options["ecn"] ?? "off");
+  const setTop = (key: string, value: string | number | null) => change(setKey(text, "experiment", 0, key, value));
+  const add = (): void => {
+    const taken = new Set(checked.names.flat());
+    let number = checked.experiment.flow.length + 1;
+    while (taken.has(`flow-${number}`)) number += 1;
+    const path = checked.experiment.flow.at(-1)?.path;
+    const added = addFlow(text, { name: `flow-${number}`, cc: "cubic" });
+    change(path && links.length > 1 ? added.replace(/\n$/, `\npath = ${JSON.stringify(path)}\n`) : added);
+  };
+  return (
+    <div class="form">
+      {links.length > 1 && (
+        <label class="choice">
+          <span>Link</span>
+          <select value={at} onChange={(event) => choose(Number(event.currentTarget.value))}>
+            {links.map(({ name }, number) => (
+              <option key={name} value={number}>
+                {name}
+              </option>
+            ))}
+          </select>
+        </label>
+      )}
+      <LinkFields {...props} checked={checked} at={at} />
+      <table class="flows">
+        <thead>
+          <tr>
+            <th scope="col">Flow</th>
+            <th scope="col">Algorithm</th>
+            <th scope="col">Start (s)</th>
+            <th scope="col">Number</th>
+            <td />
+          </tr>
+        </thead>
+        <tbody>
+          {checked.experiment.flow.map((_, number) => (
+            <FlowRow key={number} {...props} checked={checked} at={number} />
+          ))}
+        </tbody>
+      </table>
+      <div class="row">
+        <button type="button" onClick={add}>
+          Add a flow
+        </button>
+        <label>
+          Duration{" "}
+          <input type="number" min="0.1" step="any" class="narrow" value={Number(seconds(checked.experiment.duration).toPrecision(6))} onChange={(event) => Number(event.currentTarget.value) > 0 && setTop("duration", `${Number(event.currentTarget.value)} s`)} />{" "}
+          s
+        </label>
+        <label>
+          Seeds{" "}
+          <input type="number" min="1" max="50" class="narrow" value={checked.experiment.seeds.length} onChange={(event) => setTop("seeds", Math.max(1, Math.round(Number(event.currentTarget.value))))} />
+        </label>
+        <label>
+          ECN{" "}
+          <select value={ecn} onChange={(event) => change(setKey(text, "stack_options", 0, "ecn", event.currentTarget.value))}>
+            <option value="off">off</option>
+            <option value="classic">classic</option>
+            <option value="accurate">accurate</option>
+          </select>
+        </label>
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,65 @@
+/** A scenario as a link: compressed into the fragment of the address, which no server sees. */
+
+import type { Source } from "../engine/protocol";
+
+/** What stands before the packed scenario; the number is the version of the format. */
+const MARK = "lab=1.";
+/** No scenario is larger, bytes. */
+export const MOST_BYTES = 2_000_000;
+
+async function through(bytes: Uint8Array, stream: GenericTransformStream, most: number): Promise<Uint8Array> {
+  const reader = (new Blob([bytes as BlobPart]).stream().pipeThrough(stream as never) as ReadableStream<Uint8Array>).getReader();
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) break;
+    size += value.length;
+    if (size > most) throw new Error(`the link holds more than ${most / 1e6} MB, the most that a scenario may have`);
+    chunks.push(value);
+  }
+  const all = new Uint8Array(size);
+  let at = 0;
+  for (const chunk of chunks) {
+    all.set(chunk, at);
+    at += chunk.length;
+  }
+  return all;
+}
+
+function toBase64(bytes: Uint8Array): string {
+  let text = "";
+  for (const byte of bytes) text += String.fromCharCode(byte);
+  return btoa(text).replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
+}
+
+/** The fragment of a scenario, without #. */
+export async function pack(source: Source): Promise<string> {
+  const content: Record<string, unknown> = { toml: source.toml };
+  if (source.code.trim()) content["code"] = source.code;
+  if (Object.keys(source.traces).length) content["traces"] = source.traces;
+  const bytes = new TextEncoder().encode(JSON.stringify(content));
+  return MARK + toBase64(await through(bytes, new CompressionStream("deflate-raw"), Infinity));
+}
+
+/** The scenario of a fragment; null if it has none. Throws a sentence if it is damaged. */
+export async function unpack(fragment: string): Promise<Source | null> {
+  const at = fragment.indexOf("lab=");
+  if (at < 0) return null;
+  const text = fragment.slice(at);
+  if (!text.startsWith(MARK)) throw new Error("the link is of another version of the laboratory");
+  const base64 = /^[\w-]*/.exec(text.slice(MARK.length))?.[0] ?? "";
+  let content: unknown;
+  try {
+    const bytes = Uint8Array.from(atob(base64.replaceAll("-", "+").replaceAll("_", "/")), (char) => char.charCodeAt(0));
+    const unpacked = await through(bytes, new DecompressionStream("deflate-raw"), MOST_BYTES);
+    content = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(unpacked));
+  } catch (error) {
+    if (error instanceof Error && error.message.startsWith("the link holds")) throw error;
+    throw new Error("the link is damaged: a part of it is missing or was changed");
+  }
+  const { toml, code = "", traces = {} } = (content ?? {}) as Partial<Source>;
+  const texts = [toml, code, ...Object.values(traces ?? {})];
+  if (!texts.every((one) => typeof one === "string")) throw new Error("the link holds no scenario");
+  return { toml: toml as string, code, traces };
+}

@@ -1,0 +1,76 @@
+/** What can be taken away: the link, the file, the samples, the command that does the same. */
+
+import { useEffect, useState } from "preact/hooks";
+import type { Output, Source, Valid } from "../engine/protocol";
+import { csv, save } from "../results/export";
+import { pack } from "./link";
+
+interface Props {
+  source: Source;
+  checked: Valid | null;
+  outputs: Output[];
+  close: () => void;
+}
+
+/** The name of a file for a title. */
+export function fileName(title: string): string {
+  const name = title.toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-+|-+$/g, "").slice(0, 40);
+  return name || "experiment";
+}
+
+function Copy({ label, text, multiline }: { label: string; text: string; multiline?: boolean }) {
+  const [done, setDone] = useState(false);
+  const copy = (): void => {
+    void navigator.clipboard?.writeText(text).then(() => {
+      setDone(true);
+      setTimeout(() => setDone(false), 1500);
+    });
+  };
+  return (
+    <div class="copy">
+      <label>
+        <span>{label}</span>
+        {multiline ? <textarea readOnly rows={3} value={text} onFocus={(event) => event.currentTarget.select()} /> : <input readOnly value={text} onFocus={(event) => event.currentTarget.select()} />}
+      </label>
+      <button type="button" onClick={copy}>
+        {done ? "Copied" : "Copy"}
+      </button>
+    </div>
+  );
+}
+
+export function Share({ source, checked, outputs, close }: Props) {
+  const [link, setLink] = useState("");
+  useEffect(() => {
+    void pack(source).then((fragment) => setLink(`${location.href.split("#")[0]}#${fragment}`));
+  }, [source]);
+  const title = checked?.experiment.title ?? "";
+  const name = fileName(title);
+  const frame = `<iframe src="${link.replace("#", "?embed#")}" width="100%" height="720" style="border:0" title="${title.replaceAll('"', "&quot;") || "dumbbell laboratory"}"></iframe>`;
+  return (
+    <section class="share" aria-label="Share">
+      <div class="row">
+        <h2>Share</h2>
+        <button type="button" class="quiet" onClick={close}>
+          Close
+        </button>
+      </div>
+      <p class="soft">
+        The link holds the whole scenario, {link.length.toLocaleString("en")} characters. Nothing is sent to a server: what follows # stays in
+        the browser. {source.code.trim() && "It holds your own code too; who opens it must start it."}
+      </p>
+      <Copy label="Link" text={link} />
+      <Copy label="Command" text={`dumbbell run '${link}'`} />
+      <Copy label="For a page" text={frame} multiline />
+      <div class="row">
+        <button type="button" onClick={() => save(`${name}.toml`, source.toml, "application/toml")}>
+          Save the file (TOML)
+        </button>
+        <button type="button" disabled={!checked || !outputs.length} onClick={() => checked && save(`${name}.csv`, csv(checked, outputs), "text/csv")}>
+          Save the samples (CSV)
+        </button>
+      </div>
+      <p class="soft small">Each figure is saved as SVG by the button above it.</p>
+    </section>
+  );
+}
