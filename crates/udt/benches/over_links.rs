@@ -33,6 +33,9 @@ struct Program {
     words: Vec<String>,
 }
 
+/// The name of a pair, its sender and its receiver.
+type Pair = (String, Program, Program);
+
 /// Result of a transfer: Mbit/s, and the longest time without data, s.
 type Measurement = (f64, f64);
 
@@ -87,10 +90,7 @@ fn number<T: FromStr>(given: &HashMap<&str, &str>, name: &str, otherwise: T) -> 
 }
 
 /// Names, senders and receivers, and libudt's program, if it can be compiled.
-fn pairs(
-    algorithms: &str,
-    mixed: bool,
-) -> BenchResult<(Vec<(String, Program, Program)>, Option<Program>)> {
+fn pairs(algorithms: &str, mixed: bool) -> BenchResult<(Vec<Pair>, Option<Program>)> {
     let libudt = compile().map(|path| Program { path, words: Vec::new() });
     let own = std::env::current_exe()?;
     let mut pairs = Vec::new();
