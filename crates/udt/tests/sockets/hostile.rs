@@ -123,7 +123,7 @@ fn strangers(server: SocketAddr, stopped: &AtomicBool) -> u64 {
         let client = client_handshake(RequestType::CONCLUSION, number);
         let client = Handshake { cookie: reply.cookie, ..client };
         let mut bytes = bytes_of(&Packet::Handshake(client), 0);
-        if number % 2 == 0 {
+        if number.is_multiple_of(2) {
             bytes.extend([number as u8; 48]);
         }
         // What the link does not carry is lost.
