@@ -358,3 +358,65 @@ def test_a_first_result_is_there_within_seconds(browser: Browser, folder: Path) 
         "performance.getEntriesByName('first-contentful-paint')[0].startTime"
     )
     assert painted < 10_000, "far less on an idle machine; this one may be busy"
+
+
+def test_algorithms_are_compared_on_the_path_and_one_is_chosen(
+    browser: Browser, folder: Path
+) -> None:
+    open_lab(browser, folder, TWO.replace('"6 s"', '"6 s"\nseeds = 2\nstart_jitter = "9 ms"'))
+    click(browser, "Compare")
+    browser.wait_for(
+        "document.querySelector('.compare')?.textContent.includes('8 algorithms on this path')"
+    )
+    rates = browser.evaluate(
+        "[...document.querySelectorAll('.compare tbody tr')]"
+        ".map(e => parseFloat(e.cells[1].textContent))"
+    )
+    assert len(rates) == 8
+    assert rates == sorted(rates, reverse=True)
+    assert "±" in text(browser, ".compare")
+    if AXE.is_file():
+        assert serious(browser) == []
+    click(browser, "Vegas")
+    browser.wait_for("document.querySelector('.cm-content').textContent.includes('\"vegas\"')")
+    assert browser.complaints == []
+
+
+def test_a_trace_comes_with_the_page_or_is_asked_for(browser: Browser, folder: Path) -> None:
+    toml = TWO.replace('rate = "10 Mbit/s"', 'trace = "lte.trace"')
+    page = folder / "trace.html"
+    page.write_text(page_with(Shared(toml)))
+    browser.open(page)
+    browser.wait_for("!!document.querySelector('.problems')")
+    assert 'there is no file "lte.trace" in this page' in text(browser, ".problems")
+    assert "Add the trace lte.trace" in text(browser, ".traces")
+    page.write_text(
+        page_with(Shared(toml, traces={"lte.trace": "\n".join(map(str, range(1, 99)))}))
+    )
+    browser.open(page)
+    browser.wait_for(DONE)
+    assert "Replace the trace" in text(browser, ".traces")
+
+
+def test_every_control_is_reached_by_tab(browser: Browser, folder: Path) -> None:
+    open_lab(browser, folder)
+    browser.evaluate("document.activeElement.blur(), document.body.focus()")
+    seen = set()
+    for _ in range(60):
+        for kind in ("keyDown", "keyUp"):
+            browser.call(
+                "Input.dispatchKeyEvent", type=kind, key="Tab", code="Tab", windowsVirtualKeyCode=9
+            )
+        seen.add(
+            browser.evaluate(
+                "(e => e.getAttribute('aria-label') ?? e.closest('label')?.textContent"
+                " ?? e.textContent)(document.activeElement)"
+            )
+        )
+        if browser.evaluate("document.activeElement.className.includes('cm-content')"):
+            break  # there Tab is the editor's last stop; Shift+Tab leaves it backwards
+    for part in ("Rate", "RTT", "Queue", "Share", "Algorithm of one", "Add a flow"):
+        assert any(part in one for one in seen), part
+    browser.evaluate("document.querySelector('.slider input').focus()")
+    browser.call("Input.dispatchKeyEvent", type="keyDown", key="ArrowRight", code="ArrowRight")
+    browser.wait_for("document.querySelector('.slider output').textContent === '11 Mbit/s'")
