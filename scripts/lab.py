@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -28,6 +29,7 @@ PATTERNS = (
     *(f"crates/{crate}/{part}" for crate in CRATES for part in ("Cargo.toml", "src/**/*.*")),
     *("web/*.*", "web/src/**/*.*", "examples/*.toml", "python/dumbbell/papers/*/*.toml"),
     *(f"python/dumbbell/figures/{name}" for name in ("style.py", "styles.toml", "timeline.py")),
+    "docs/tutorials/lab.md",
 )
 """What the page is made of, but for the libraries, which lock files name."""
 
@@ -96,8 +98,12 @@ def looks() -> dict[str, object]:
 
 
 def presets() -> list[dict[str, str]]:
-    """The experiments of the examples and of the papers: group, name and text."""
-    found = []
+    """The experiments of the lessons, the examples and the papers: group, name and text."""
+    lessons = (ROOT / "docs/tutorials/lab.md").read_text()
+    blocks = re.findall(r"^```toml\n# [\w.-]+\n(.*?)^```", lessons, re.M | re.S)
+    found = [
+        {"group": "Lessons", "name": tomllib.loads(text)["title"], "text": text} for text in blocks
+    ]
     files = [("Examples", path) for path in sorted((ROOT / "examples").glob("*.toml"))]
     papers = ROOT / "python/dumbbell/papers"
     for path in sorted(papers.glob("*/*.toml")):

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from mkdocs.structure.files import File, Files
 
 from dumbbell import _core, cc, metrics
+from dumbbell.lab import Shared, page_with, to_fragment
 
 if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
@@ -27,17 +28,23 @@ REPOSITORY = "https://github.com/dumbbell-lab/dumbbell/blob/main"
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Adds README.md as the first page."""
+    """Adds README.md as the first page, and the laboratory."""
     files.append(File.generated(config, "index.md", content=quick_start()))
+    files.append(File.generated(config, "lab.html", content=page_with()))
     return files
 
 
 def on_page_markdown(markdown: str, page: Any, config: MkDocsConfig, files: Files) -> str:
-    """Adds what is made; links that leave docs/ lead to the site's first page or the repository."""
+    """Adds what is made; links that leave docs/ lead to the site's first page or the repository.
+
+    Below every experiment is a link that opens it in the laboratory.
+    """
     del config, files
     here = posixpath.dirname(page.file.src_uri)
     if make := MADE.get(page.file.src_uri):
         markdown = f"{markdown}\n{make()}"
+    lab = posixpath.relpath("lab.html", here or ".")
+    markdown = EXPERIMENT.sub(lambda block: f"{block[0]}\n{lab_link(lab, block[1])}", markdown)
 
     def lead(link: re.Match[str]) -> str:
         path = posixpath.normpath(posixpath.join(here, link[1]))
@@ -46,6 +53,17 @@ def on_page_markdown(markdown: str, page: Any, config: MkDocsConfig, files: File
         return f"]({REPOSITORY}/{path.removeprefix('../')})" if path[:3] == "../" else link[0]
 
     return re.sub(r"\]\((\.\./[\w./-]+)\)", lead, markdown)
+
+
+EXPERIMENT = re.compile(r"^```toml\n(.*?)^```\n", re.M | re.S)
+
+
+def lab_link(lab: str, text: str) -> str:
+    """A link that opens an experiment in the laboratory; nothing for other files."""
+    whole = ("duration =", "[[link]]", "[[flow]]")
+    if not all(part in text for part in whole) or "[sweep]" in text:
+        return ""
+    return f"[Open in the laboratory]({lab}#{to_fragment(Shared(text))})\n"
 
 
 def quick_start() -> str:

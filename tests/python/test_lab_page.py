@@ -252,6 +252,71 @@ def test_a_hostile_title_is_text(browser: Browser, folder: Path) -> None:
     assert browser.complaints == []
 
 
+MINE = """\
+class Mine extends WindowRule {
+  increase(cwnd, acked, path, ack) {
+    return acked / cwnd;
+  }
+  decrease(cwnd, path, event) {
+    return cwnd / 2;
+  }
+}
+"""
+
+
+def start_own_code(browser: Browser, folder: Path, code: str) -> None:
+    """Opens a scenario whose first flow has own code, and starts it."""
+    page = folder / "own.html"
+    toml = TWO.replace('"bbr3"', '"own.js:Mine"')
+    page.write_text(page_with(Shared(toml, code)))
+    browser.call("Page.navigate", url="about:blank")
+    browser.complaints.clear()
+    browser.open(page)
+    browser.wait_for("document.querySelector('.status')?.textContent.includes('code of its own')")
+    assert not browser.evaluate(DONE), "code that came with the page waits to be started"
+    click(browser, "Run")
+
+
+def test_own_code_in_a_worker_behaves_as_the_same_rule_built_in(
+    browser: Browser, folder: Path
+) -> None:
+    start_own_code(browser, folder, MINE)
+    browser.wait_for(DONE)
+    own = text(browser, ".tables tbody tr:first-child")
+    open_lab(browser, folder, TWO.replace('"bbr3"', '"reno"'))
+    built_in = text(browser, ".tables tbody tr:first-child")
+    assert own.replace("Mine", "Reno") == built_in
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("return acked / cwnd;", "return path.a.b;", "Mine: line 3: Cannot read properties"),
+        ("return acked / cwnd;", "return NaN;", "Mine: the increase is NaN after increase; an"),
+        ("return acked / cwnd;", "for (;;);", "own.js: the code has not returned for 5 s"),
+        ("return acked / cwnd;", "return (;", "own.js, line 3: Uncaught SyntaxError"),
+        ("WindowRule", "Object", "extends neither WindowRule nor CongestionControl"),
+        ("return acked / cwnd;", "return document.title;", "document is not defined"),
+        ("return acked / cwnd;", "importScripts('http://a/');", "failed to load"),
+    ],
+)
+def test_own_code_that_fails_is_told(
+    browser: Browser, folder: Path, old: str, new: str, said: str
+) -> None:
+    start_own_code(browser, folder, MINE.replace(old, new))
+    browser.wait_for("!!document.querySelector('.problems')")
+    assert said in text(browser, ".problems")
+
+
+def test_a_first_own_algorithm_is_a_click_away(browser: Browser, folder: Path) -> None:
+    open_lab(browser, folder)
+    click(browser, "Write an algorithm")
+    browser.wait_for(f"document.querySelector('.tables').textContent.includes('Mine') && {DONE}")
+    assert "own.js:Mine" in file_of(browser)
+    if AXE.is_file():
+        assert serious(browser) == []
+
+
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 390])
 def test_the_page_fits_any_width(browser: Browser, folder: Path, dark: bool, width: int) -> None:
@@ -293,3 +358,65 @@ def test_a_first_result_is_there_within_seconds(browser: Browser, folder: Path) 
         "performance.getEntriesByName('first-contentful-paint')[0].startTime"
     )
     assert painted < 10_000, "far less on an idle machine; this one may be busy"
+
+
+def test_algorithms_are_compared_on_the_path_and_one_is_chosen(
+    browser: Browser, folder: Path
+) -> None:
+    open_lab(browser, folder, TWO.replace('"6 s"', '"6 s"\nseeds = 2\nstart_jitter = "9 ms"'))
+    click(browser, "Compare")
+    browser.wait_for(
+        "document.querySelector('.compare')?.textContent.includes('8 algorithms on this path')"
+    )
+    rates = browser.evaluate(
+        "[...document.querySelectorAll('.compare tbody tr')]"
+        ".map(e => parseFloat(e.cells[1].textContent))"
+    )
+    assert len(rates) == 8
+    assert rates == sorted(rates, reverse=True)
+    assert "±" in text(browser, ".compare")
+    if AXE.is_file():
+        assert serious(browser) == []
+    click(browser, "Vegas")
+    browser.wait_for("document.querySelector('.cm-content').textContent.includes('\"vegas\"')")
+    assert browser.complaints == []
+
+
+def test_a_trace_comes_with_the_page_or_is_asked_for(browser: Browser, folder: Path) -> None:
+    toml = TWO.replace('rate = "10 Mbit/s"', 'trace = "lte.trace"')
+    page = folder / "trace.html"
+    page.write_text(page_with(Shared(toml)))
+    browser.open(page)
+    browser.wait_for("!!document.querySelector('.problems')")
+    assert 'there is no file "lte.trace" in this page' in text(browser, ".problems")
+    assert "Add the trace lte.trace" in text(browser, ".traces")
+    page.write_text(
+        page_with(Shared(toml, traces={"lte.trace": "\n".join(map(str, range(1, 99)))}))
+    )
+    browser.open(page)
+    browser.wait_for(DONE)
+    assert "Replace the trace" in text(browser, ".traces")
+
+
+def test_every_control_is_reached_by_tab(browser: Browser, folder: Path) -> None:
+    open_lab(browser, folder)
+    browser.evaluate("document.activeElement.blur(), document.body.focus()")
+    seen = set()
+    for _ in range(60):
+        for kind in ("keyDown", "keyUp"):
+            browser.call(
+                "Input.dispatchKeyEvent", type=kind, key="Tab", code="Tab", windowsVirtualKeyCode=9
+            )
+        seen.add(
+            browser.evaluate(
+                "(e => e.getAttribute('aria-label') ?? e.closest('label')?.textContent"
+                " ?? e.textContent)(document.activeElement)"
+            )
+        )
+        if browser.evaluate("document.activeElement.className.includes('cm-content')"):
+            break  # there Tab is the editor's last stop; Shift+Tab leaves it backwards
+    for part in ("Rate", "RTT", "Queue", "Share", "Algorithm of one", "Add a flow"):
+        assert any(part in one for one in seen), part
+    browser.evaluate("document.querySelector('.slider input').focus()")
+    browser.call("Input.dispatchKeyEvent", type="keyDown", key="ArrowRight", code="ArrowRight")
+    browser.wait_for("document.querySelector('.slider output').textContent === '11 Mbit/s'")

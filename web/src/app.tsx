@@ -3,14 +3,19 @@
 import { useEffect, useState } from "preact/hooks";
 import type { Source, Valid } from "./engine/protocol";
 import { many } from "./results/format";
+import { Compare } from "./results/compare";
 import { Results } from "./results/results";
 import { Editor } from "./scenario/editor";
 import { Form } from "./scenario/form";
 import { classesOf, OwnCode } from "./scenario/own";
+import { Traces } from "./scenario/traces";
 import { presets } from "./scenario/presets";
 import { Share } from "./share/share";
 import { codeOf, poolFor, useLab, type Lab } from "./state";
 import { Watch } from "./watch/watch";
+
+const TABS = { run: "Run", watch: "Watch", compare: "Compare" } as const;
+type Tab = keyof typeof TABS;
 
 type Theme = "auto" | "light" | "dark";
 
@@ -117,7 +122,7 @@ function Ran({ valid, runs }: Pick<Lab, "valid" | "runs">) {
 export function App({ first, embedded, complaint }: { first: Source; embedded: boolean; complaint: string }) {
   const lab = useLab(first);
   const [theme, dark, setTheme] = useTheme();
-  const [tab, setTab] = useState<"run" | "watch">("run");
+  const [tab, setTab] = useState<Tab>("run");
   const [sharing, share] = useState(false);
   const [moment, setMoment] = useState(0);
   const { source, runs } = lab;
@@ -149,14 +154,15 @@ export function App({ first, embedded, complaint }: { first: Source; embedded: b
           <details open={!embedded}>
             <summary>The file</summary>
             <Editor label="Experiment file (TOML)" text={source.toml} facts={lab.facts} problems={lab.problems} change={change} />
+            <Traces source={source} change={lab.setSource} />
             <OwnCode source={source} change={lab.setSource} />
           </details>
         </div>
         <div class="outcome">
           <div class="tabs" role="tablist">
-            {(["run", "watch"] as const).map((name) => (
+            {(Object.keys(TABS) as Tab[]).map((name) => (
               <button key={name} type="button" role="tab" id={`tab-${name}`} aria-selected={tab === name} aria-controls="outcome" onClick={() => setTab(name)}>
-                {name === "run" ? "Run" : "Watch"}
+                {TABS[name]}
               </button>
             ))}
           </div>
@@ -164,6 +170,7 @@ export function App({ first, embedded, complaint }: { first: Source; embedded: b
             {tab === "run" && runs && (
               <Results {...runs} dark={dark} stale={lab.share !== null || lab.waits} pick={(time) => setMoment(time)} />
             )}
+            {tab === "compare" && <Comparing lab={lab} />}
             {tab === "watch" && <Watching lab={lab} dark={dark} from={moment} moved={setMoment} />}
           </div>
         </div>
@@ -176,11 +183,21 @@ export function App({ first, embedded, complaint }: { first: Source; embedded: b
   );
 }
 
+const WAITS = "The scenario has code of its own. Press Run to let it run.";
+
+/** The algorithms on the path of the scenario, unless that would take long. */
+function Comparing({ lab }: { lab: Lab }) {
+  const { valid, facts, source } = lab;
+  if (!valid || !facts) return <p class="soft">The comparison follows when the file is valid.</p>;
+  if (!lab.trusted) return <p class="soft">{WAITS}</p>;
+  return <Compare checked={valid} source={source} algorithms={[...facts.algorithms, ...classesOf(source.code)]} choose={lab.setSource} />;
+}
+
 /** The animation of the scenario whose results are shown. */
 function Watching({ lab, dark, from, moved }: { lab: Lab; dark: boolean; from: number; moved: (time: number) => void }) {
   const checked: Valid | null = lab.valid;
   if (!checked) return <p class="soft">The animation follows when the file is valid.</p>;
-  if (!lab.trusted) return <p class="soft">The scenario has code of its own. Press Run to let it run.</p>;
+  if (!lab.trusted) return <p class="soft">{WAITS}</p>;
   const [seed = 1] = checked.experiment.seeds;
   return <Watch engine={() => poolFor(codeOf(lab.source)).next()} checked={checked} source={lab.source} seed={seed} from={from} dark={dark} moved={moved} />;
 }

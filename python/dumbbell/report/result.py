@@ -124,9 +124,10 @@ def _result_page(
 
 
 def _commands(place: str) -> list[tuple[str, str]]:
-    quoted = shlex.quote(place)
+    quoted, file = shlex.quote(place), shlex.quote(f"{place}/experiment.toml")
     return [
-        ("Run it again", f"dumbbell run {shlex.quote(f'{place}/experiment.toml')}"),
+        ("Run it again", f"dumbbell run {file}"),
+        ("Open it in the laboratory", f"dumbbell lab --open {file}"),
         ("Its figure, for a paper", f"dumbbell plot {quoted} overview --format pdf"),
         ("Its tables as CSV", f"dumbbell export {quoted} --format csv"),
     ]

@@ -5,7 +5,7 @@ import { alike } from "./format";
 import { styleOf } from "./looks";
 import { mean, summarise, type Estimate, type FlowSummary, type LinkSummary } from "./metrics";
 
-interface Column<T> {
+export interface Column<T> {
   key: keyof T;
   title: string;
   unit: string;
@@ -33,7 +33,7 @@ const LINKS: Column<LinkSummary>[] = [
 /** More flows than this are shown together with those of the same [[flow]] table. */
 const MOST_ROWS = 20;
 
-function Cells<T>({ columns, rows }: { columns: Column<T>[]; rows: { head: preact.ComponentChildren; values: T[] }[] }) {
+export function Cells<T>({ columns, rows }: { columns: Column<T>[]; rows: { head: preact.ComponentChildren; values: T[] }[] }) {
   const used = columns.filter(({ key }) =>
     rows.some(({ values }) => values.some((one) => Number.isFinite(one[key]) && (key !== "marked" || one[key]))),
   );

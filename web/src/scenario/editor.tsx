@@ -130,7 +130,6 @@ export function Editor({ text, label, facts, problems, change, extensions }: Pro
         extensions ?? StreamLanguage.define(toml),
         syntaxHighlighting(highlight),
         theme,
-        EditorView.lineWrapping,
         EditorView.contentAttributes.of({ "aria-label": label }),
         keymap.of([...defaultKeymap, ...historyKeymap]),
         help.current.of([]),

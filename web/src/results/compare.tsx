@@ -1,0 +1,162 @@
+/** The algorithms of one flow, one after the other on the same path: a ranking with intervals. */
+
+import { useEffect, useRef, useState } from "preact/hooks";
+import { Cancelled } from "../engine/client";
+import { isValid, type Output, type Source, type Valid } from "../engine/protocol";
+import { setKey } from "../scenario/text";
+import { codeOf, engine, poolFor } from "../state";
+import { many } from "./format";
+import { styleOf } from "./looks";
+import { mean, summarise } from "./metrics";
+import { Cells, type Column } from "./table";
+
+interface Row {
+  throughput: number;
+  others: number;
+  jain: number;
+  queue_delay_mean: number;
+  retransmission_share: number;
+  utilisation: number;
+}
+
+const COLUMNS: Column<Row>[] = [
+  { key: "throughput", title: "Throughput", unit: "Mbit/s", scale: 1e-6 },
+  { key: "others", title: "Left to the others", unit: "Mbit/s", scale: 1e-6 },
+  { key: "jain", title: "Jain’s index", unit: "", scale: 1 },
+  { key: "queue_delay_mean", title: "Queueing delay", unit: "ms", scale: 1e3 },
+  { key: "retransmission_share", title: "Retransmitted", unit: "%", scale: 1e2 },
+  { key: "utilisation", title: "Utilisation", unit: "%", scale: 1e2 },
+];
+
+/** Algorithms for one path over TCP; those of UDT and of multipath connections need more than a name. */
+const ELSEWHERE = new Set(["udt", "ar-udt", "lia", "olia", "balia", "wvegas", "dbac"]);
+const USUAL = ["reno", "cubic", "bbr", "bbr3", "vegas", "copa", "illinois", "ledbat++"];
+
+/** What the flows of a table and the others achieved in a run. */
+function rowOf(checked: Valid, output: Output, table: number): Row {
+  const { flows, links, jain } = summarise(output, checked.scenario);
+  const first = checked.names.slice(0, table).flat().length;
+  const own = new Set((checked.names[table] ?? []).map((_, at) => first + at));
+  const sum = (belongs: boolean): number =>
+    flows.reduce((all, { throughput }, flow) => (own.has(flow) === belongs ? all + (throughput || 0) : all), 0);
+  const share = (key: "queue_delay_mean" | "retransmission_share"): number =>
+    mean(flows.filter((_, flow) => own.has(flow)).map((flow) => flow[key])).value;
+  return {
+    throughput: sum(true),
+    others: own.size < flows.length ? sum(false) : NaN,
+    jain,
+    queue_delay_mean: share("queue_delay_mean"),
+    retransmission_share: share("retransmission_share"),
+    utilisation: Math.max(...links.map(({ utilisation }) => utilisation || 0)),
+  };
+}
+
+interface Props {
+  checked: Valid;
+  source: Source;
+  algorithms: string[];
+  /** Shows one of the algorithms in the other tabs. */
+  choose: (source: Source) => void;
+}
+
+/** A comparison of at most so many packets begins by itself. */
+const AT_ONCE = 4e7;
+
+type Rows = Record<string, Row[]>;
+
+export function Compare({ checked, source, algorithms, choose }: Props) {
+  const [table, setTable] = useState(0);
+  const [all, setAll] = useState(false);
+  const [rows, setRows] = useState<Rows>({});
+  const [failure, fail] = useState("");
+  const [left, setLeft] = useState(0);
+  const [started, start] = useState<Source | null>(null);
+  const abort = useRef<AbortController | null>(null);
+  const at = Math.min(table, checked.names.length - 1);
+  const known = algorithms.filter((cc) => !ELSEWHERE.has(cc.split("(")[0] ?? ""));
+  const written = checked.experiment.flow[at]?.cc ?? "";
+  const compared = all ? known : [...new Set([...USUAL.filter((cc) => known.includes(cc)), written])];
+  const packets = checked.work * checked.experiment.seeds.length * compared.length;
+  const waits = packets > AT_ONCE && started !== source;
+  const withCc = (cc: string): Source => ({ ...source, toml: setKey(source.toml, "flow", at, "cc", cc) });
+
+  const one = async (cc: string, signal: AbortSignal): Promise<void> => {
+    const changed = withCc(cc);
+    const valid = await engine.ask({ kind: "check", source: changed }, { signal });
+    if (!isValid(valid)) throw new Error(valid.errors[0]?.problem ?? "");
+    const runs = valid.experiment.seeds.map((seed) =>
+      poolFor(codeOf(source)).next().ask({ kind: "run", source: changed, seed }, { signal }),
+    );
+    const outputs = await Promise.all(runs);
+    setRows((before) => ({ ...before, [cc]: outputs.map((output) => rowOf(valid, output, at)) }));
+    setLeft((before) => before - 1);
+  };
+
+  useEffect(() => {
+    abort.current?.abort();
+    const controller = new AbortController();
+    abort.current = controller;
+    setRows({});
+    fail("");
+    setLeft(compared.length);
+    if (waits) return undefined;
+    Promise.all(compared.map((cc) => one(cc, controller.signal))).catch((error: Error) => {
+      if (error instanceof Cancelled || controller.signal.aborted) return;
+      controller.abort();
+      fail(error.message);
+    });
+    return () => controller.abort();
+  }, [source, at, all, waits, compared.join()]);
+
+  const ranked = Object.entries(rows)
+    .map(([cc, values]) => ({ cc, values, rate: mean(values.map(({ throughput }) => throughput)).value }))
+    .sort((a, b) => b.rate - a.rate);
+  const head = (cc: string) => (
+    <button type="button" class="quiet" title="Show this one" onClick={() => choose(withCc(cc))}>
+      <i class="dot" style={{ background: styleOf(cc).colour }} />
+      {styleOf(cc).label}
+    </button>
+  );
+  return (
+    <section class="compare" aria-label="Comparison">
+      <div class="row">
+        {checked.names.length > 1 && (
+          <label>
+            Flow{" "}
+            <select value={at} onChange={(event) => setTable(Number(event.currentTarget.value))}>
+              {checked.names.map(([name], number) => (
+                <option key={number} value={number}>
+                  {name}
+                </option>
+              ))}
+            </select>
+          </label>
+        )}
+        <label>
+          <input type="checkbox" checked={all} onChange={(event) => setAll(event.currentTarget.checked)} /> all algorithms
+        </label>
+        {waits && (
+          <button type="button" class="main" onClick={() => start(source)}>
+            Compare
+          </button>
+        )}
+        <span role="status" class="soft">
+          {waits ? `about ${many(packets)} packets` : failure || (left > 0 ? `${compared.length - left} of ${compared.length}` : `${compared.length} algorithms on this path`)}
+        </span>
+      </div>
+      {ranked.length > 0 && (
+        <div class="tables">
+          <div class="scroll" tabIndex={0} role="region" aria-label="Ranking">
+            <Cells columns={COLUMNS} rows={ranked.map(({ cc, values }) => ({ head: head(cc), values }))} />
+          </div>
+          <p class="soft small">
+            In the order of throughput.
+            {checked.experiment.seeds.length > 1
+              ? " Means over the seeds and their 95 % intervals (Student’s t)."
+              : " One seed: write more for intervals."}
+          </p>
+        </div>
+      )}
+    </section>
+  );
+}
