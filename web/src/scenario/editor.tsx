@@ -141,6 +141,7 @@ export function Editor({ text, label, facts, problems, change, extensions }: Pro
       ],
     });
     view.current = new EditorView({ state, parent: host.current as HTMLElement });
+    view.current.scrollDOM.tabIndex = 0; // long lines scroll by keyboard too
     return () => view.current?.destroy();
   }, []);
 
