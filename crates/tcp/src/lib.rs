@@ -6,7 +6,6 @@ mod pacing;
 mod prr;
 mod rack;
 mod ranges;
-mod receive_window;
 mod receiver;
 mod rtt;
 mod sack_blocks;
