@@ -40,9 +40,9 @@ pub struct Hop {
     /// Whether it carried an ECN mark when it left the link.
     pub marked: bool,
     /// When it arrived at the near end.
-    pub entered: Time,
+    pub entered_at: Time,
     /// When it left the far end or was dropped; [`Time::MAX`] if it is still there.
-    pub left: Time,
+    pub left_at: Time,
     /// How its stay ended.
     pub end: HopEnd,
 }
@@ -136,7 +136,7 @@ impl HopLog {
             self.room -= 1;
             self.push(now, from, at, packet);
             if let Some(hop) = self.hops.last_mut() {
-                (hop.left, hop.end) = (now, end);
+                (hop.left_at, hop.end) = (now, end);
             }
         }
     }
@@ -155,8 +155,8 @@ impl HopLog {
             size: packet.size(),
             retransmission,
             marked: false,
-            entered: now,
-            left: Time::MAX,
+            entered_at: now,
+            left_at: Time::MAX,
             end: HopEnd::Open,
         });
     }
@@ -178,7 +178,7 @@ impl HopLog {
             self.open.remove(key);
         }
         let hop = &mut hops[hop];
-        (hop.left, hop.end, hop.marked) = (now, end, is_marked(packet));
+        (hop.left_at, hop.end, hop.marked) = (now, end, is_marked(packet));
         true
     }
 }

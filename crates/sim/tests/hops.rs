@@ -58,10 +58,12 @@ fn every_hop_takes_its_link_s_delay_at_least_and_ends() {
         let delay = scenario.links.get(hop.link.0 as usize).map_or(0, |link| link.delay_ns);
         match hop.end {
             HopEnd::Delivered => {
-                assert!(hop.left.since(hop.entered) >= Span::from_nanos(delay), "{hop:?}");
+                assert!(hop.left_at.since(hop.entered_at) >= Span::from_nanos(delay), "{hop:?}");
             }
-            HopEnd::Dropped(_) => assert_eq!(hop.left, hop.entered, "a full queue drops at once"),
-            HopEnd::Open => assert!(end.since(hop.entered) < Span::from_millis(100), "{hop:?}"),
+            HopEnd::Dropped(_) => {
+                assert_eq!(hop.left_at, hop.entered_at, "a full queue drops at once")
+            }
+            HopEnd::Open => assert!(end.since(hop.entered_at) < Span::from_millis(100), "{hop:?}"),
         }
     }
     // Data of the first flow crosses both links, one right after the other.
@@ -70,7 +72,7 @@ fn every_hop_takes_its_link_s_delay_at_least_and_ends() {
         data.filter(move |hop| hop.link.0 == link && !hop.retransmission).collect::<Vec<_>>()
     };
     for (first, second) in of(0).iter().zip(of(1)).take(500) {
-        assert_eq!((first.number, first.left), (second.number, second.entered));
+        assert_eq!((first.number, first.left_at), (second.number, second.entered_at));
     }
 }
 

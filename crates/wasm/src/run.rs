@@ -68,9 +68,9 @@ impl Run {
     #[must_use]
     pub fn hops(&self, column: &str) -> Vec<f64> {
         let value = |hop: &Hop| match column {
-            "entered" => hop.entered.as_secs_f64(),
+            "entered" => hop.entered_at.as_secs_f64(),
             "left" if hop.end == HopEnd::Open => f64::NAN,
-            "left" => hop.left.as_secs_f64(),
+            "left" => hop.left_at.as_secs_f64(),
             "link" => f64::from(hop.link.0),
             "flow" => f64::from(hop.flow),
             "number" => f64::from(hop.number),
