@@ -26,7 +26,7 @@ from command import complaint_of, dumbbell, output_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dumbbell import Experiment, Result, _core
+from dumbbell import Experiment, Result, _core, metrics, run
 from dumbbell.errors import DumbbellError
 from dumbbell.lab import Shared, page_with, read_link, to_fragment
 from dumbbell.lab.link import MOST_BYTES
@@ -309,6 +309,39 @@ def test_the_page_s_engine_gives_the_same_bytes(tmp_path: Path, kind: str) -> No
         output = _core.simulate(Experiment.parse(toml).resolve().scenario(3))
         assert there["packets"] == output.meta["data_packets"], name
         assert there["digest"] == digest(output), name
+
+
+LESSONS = [
+    ("fight.toml", [], 5, "BBRv1 has {bbr:.1f} Mbit/s and CUBIC {cubic:.1f}"),
+    ("fight.toml", ["link.*.queue=8 BDP"], 5, "CUBIC has {cubic:.1f} and BBRv1 {bbr:.1f}"),
+    ("fight.toml", ["flow.bbr.cc=bbr3"], 5, "{bbr:.1f} and {cubic:.1f} Mbit/s at 0.5 BDP"),
+    (
+        *("fight.toml", ["flow.bbr.cc=bbr3", "link.*.queue=8 BDP"], 5),
+        "{bbr:.1f} and {cubic:.1f} at 8 BDP",
+    ),
+    ("sawtooth.toml", [], 1, "(utilisation {utilisation:.1f} %)"),
+    ("sawtooth.toml", ["link.*.queue=0.2 BDP"], 1, "after each loss: {utilisation:.1f} %"),
+    ("upload.toml", [], 1, "from {upload:.1f} to"),
+    ("upload.toml", ["link.*.aqm=fq_codel"], 1, "to {upload:.1f} Mbit/s"),
+    ("near-far.toml", [], 5, "{near:.1f} and {far:.1f} Mbit/s"),
+    ("near-far.toml", ["flow.*.cc=cubic"], 5, "section 4.3): {near:.1f} and {far:.1f}."),
+    ("marks.toml", [], 1, "used to {utilisation:.1f} %"),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "changes", "seeds", "said"), LESSONS)
+def test_the_answers_of_lessons_are_what_their_files_give(
+    name: str, changes: list[str], seeds: int, said: str
+) -> None:
+    page = (ROOT / "docs/tutorials/lab.md").read_text()
+    found = re.search(rf"^```toml\n# {name}\n(.*?)^```", page, re.M | re.S)
+    assert found
+    result = run(Experiment.parse(found.group(1), overrides=changes), seeds=seeds)
+    rates = metrics.throughput(result).group_by("flow").agg(pl.col("throughput").mean())
+    values = {str(flow): rate / 1e6 for flow, rate in rates.iter_rows()}
+    values["utilisation"] = 100 * float(metrics.utilisation(result)["utilisation"].to_list()[0])
+    assert said.format(**values) in " ".join(page.split())
 
 
 def test_help_of_lab_names_what_it_takes(tmp_path: Path) -> None:

@@ -69,13 +69,13 @@ export function Compare({ checked, source, algorithms, choose }: Props) {
   const [all, setAll] = useState(false);
   const [rows, setRows] = useState<Rows>({});
   const [failure, fail] = useState("");
-  const [left, setLeft] = useState(0);
   const [started, start] = useState<Source | null>(null);
   const abort = useRef<AbortController | null>(null);
   const at = Math.min(table, checked.names.length - 1);
   const known = algorithms.filter((cc) => !ELSEWHERE.has(cc.split("(")[0] ?? ""));
   const written = checked.experiment.flow[at]?.cc ?? "";
   const compared = all ? known : [...new Set([...USUAL.filter((cc) => known.includes(cc)), written])];
+  const left = compared.filter((cc) => !(cc in rows)).length;
   const packets = checked.work * checked.experiment.seeds.length * compared.length;
   const waits = packets > AT_ONCE && started !== source;
   const withCc = (cc: string): Source => ({ ...source, toml: setKey(source.toml, "flow", at, "cc", cc) });
@@ -88,8 +88,8 @@ export function Compare({ checked, source, algorithms, choose }: Props) {
       poolFor(codeOf(source)).next().ask({ kind: "run", source: changed, seed }, { signal }),
     );
     const outputs = await Promise.all(runs);
+    if (signal.aborted) return;
     setRows((before) => ({ ...before, [cc]: outputs.map((output) => rowOf(valid, output, at)) }));
-    setLeft((before) => before - 1);
   };
 
   useEffect(() => {
@@ -98,7 +98,6 @@ export function Compare({ checked, source, algorithms, choose }: Props) {
     abort.current = controller;
     setRows({});
     fail("");
-    setLeft(compared.length);
     if (waits) return undefined;
     Promise.all(compared.map((cc) => one(cc, controller.signal))).catch((error: Error) => {
       if (error instanceof Cancelled || controller.signal.aborted) return;
