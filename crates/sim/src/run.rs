@@ -43,14 +43,14 @@ pub struct RunOutput {
     pub packets: PacketLog,
 }
 
-/// The observers of a run.
-struct Observers {
+/// The observers of a run; `T` is [`HopLog`], or `()` in runs that record no hops.
+struct Observers<T> {
     meter: DelayMeter,
     log: PacketLog,
-    hops: HopLog,
+    hops: T,
 }
 
-impl<P: SimPacket> Observer<P> for Observers {
+impl<P: SimPacket, T: Observer<P>> Observer<P> for Observers<T> {
     #[inline]
     fn on_sent(&mut self, now: Time, from: EndpointId, packet: &P) {
         self.log.on_sent(now, from, packet);
@@ -120,7 +120,7 @@ impl Run {
     }
 }
 
-/// A run with hosts of any type.
+/// A run with hosts of any type that records hops.
 trait Steps {
     fn step(&mut self) -> Option<f64>;
     fn hops(&self) -> &HopLog;
@@ -128,9 +128,9 @@ trait Steps {
     fn finish(self: Box<Self>) -> RunOutput;
 }
 
-struct Running<H: SimHost> {
+struct Running<H: SimHost, T> {
     flows: Vec<FlowPlan>,
-    engine: Engine<H, Observers>,
+    engine: Engine<H, Observers<T>>,
     sampler: Sampler,
     next: u64,
     samples: u64,
@@ -138,7 +138,7 @@ struct Running<H: SimHost> {
     duration: Time,
 }
 
-impl<H: SimHost> Steps for Running<H> {
+impl<H: SimHost, T: Observer<H::Packet>> Running<H, T> {
     fn step(&mut self) -> Option<f64> {
         if self.next == self.samples {
             return None;
@@ -150,16 +150,18 @@ impl<H: SimHost> Steps for Running<H> {
         Some(now.as_nanos() as f64 / self.duration.as_nanos() as f64)
     }
 
-    fn hops(&self) -> &HopLog {
-        &self.engine.observer().hops
+    /// Runs to the end, or until `progress` ends the run.
+    fn run_while(mut self, mut progress: impl FnMut(f64) -> ControlFlow<()>) -> Option<RunOutput> {
+        while let Some(share) = self.step() {
+            if progress(share).is_break() {
+                return None;
+            }
+        }
+        Some(self.into_output())
     }
 
-    fn hops_mut(&mut self) -> &mut HopLog {
-        &mut self.engine.observer_mut().hops
-    }
-
-    fn finish(self: Box<Self>) -> RunOutput {
-        let Running { flows, engine, sampler, .. } = *self;
+    fn into_output(self) -> RunOutput {
+        let Running { flows, engine, sampler, .. } = self;
         let table = flow_table(&flows, &engine, &engine.observer().meter);
         let subflows = subflow_table(&flows, &engine, &engine.observer().meter);
         RunOutput {
@@ -174,6 +176,24 @@ impl<H: SimHost> Steps for Running<H> {
             events: engine.events(),
             packets: engine.into_observer().log,
         }
+    }
+}
+
+impl<H: SimHost> Steps for Running<H, HopLog> {
+    fn step(&mut self) -> Option<f64> {
+        self.step()
+    }
+
+    fn hops(&self) -> &HopLog {
+        &self.engine.observer().hops
+    }
+
+    fn hops_mut(&mut self) -> &mut HopLog {
+        &mut self.engine.observer_mut().hops
+    }
+
+    fn finish(self: Box<Self>) -> RunOutput {
+        self.into_output()
     }
 }
 
@@ -194,39 +214,46 @@ impl Scenario {
     /// If the scenario is not valid.
     pub fn run_while(
         &self,
-        mut progress: impl FnMut(f64) -> ControlFlow<()>,
+        progress: impl FnMut(f64) -> ControlFlow<()>,
     ) -> Result<Option<RunOutput>, ScenarioError> {
-        let mut run = self.start()?;
-        while let Some(share) = run.step() {
-            if progress(share).is_break() {
-                return Ok(None);
-            }
-        }
-        Ok(Some(run.into_output()))
+        self.check()?;
+        Ok(if self.has_tcp_alone() {
+            self.running::<TcpHost, ()>(|_| ())?.run_while(progress)
+        } else {
+            self.running::<AnyHost, ()>(|_| ())?.run_while(progress)
+        })
     }
 
-    /// A run at time zero.
+    /// A run at time zero, for steps; it may record hops.
     ///
     /// # Errors
     /// If the scenario is not valid.
     pub fn start(&self) -> Result<Run, ScenarioError> {
         self.check()?;
-        if self.flows.iter().all(|flow| flow.udt.is_none() && flow.additional_subflows.is_empty()) {
-            self.start_with::<TcpHost>()
+        Ok(Run(if self.has_tcp_alone() {
+            Box::new(self.running::<TcpHost, _>(HopLog::new)?)
         } else {
-            self.start_with::<AnyHost>()
-        }
+            Box::new(self.running::<AnyHost, _>(HopLog::new)?)
+        }))
     }
 
-    fn start_with<H: SimHost + 'static>(&self) -> Result<Run, ScenarioError> {
+    fn has_tcp_alone(&self) -> bool {
+        self.flows.iter().all(|flow| flow.udt.is_none() && flow.additional_subflows.is_empty())
+    }
+
+    /// A run at time zero; `hops` makes its log from the flow of each pair of ports.
+    fn running<H: SimHost, T: Observer<H::Packet>>(
+        &self,
+        hops: impl FnOnce(Vec<u32>) -> T,
+    ) -> Result<Running<H, T>, ScenarioError> {
         let simulation = build::<H>(self)?;
         let flows = simulation.flows().to_vec();
-        let engine = simulation.engine(self.observers(&flows));
+        let engine = simulation.engine(self.observers(&flows, hops));
         let sampled =
             FlowPlan::first_subflows(&flows).zip(&flows).map(|(first, plan)| plan.sampled(first));
         let (links, samples) = (self.links.len() as u32, self.samples());
         let sampler = Sampler::new(sampled.collect(), links, samples, self.internals);
-        Ok(Run(Box::new(Running {
+        Ok(Running {
             flows,
             engine,
             sampler,
@@ -234,11 +261,11 @@ impl Scenario {
             samples,
             interval: Span::from_nanos(self.sample_ns),
             duration: Time::from_nanos(self.duration_ns),
-        })))
+        })
     }
 
     /// The observers, in the canonical order of flows.
-    fn observers(&self, flows: &[FlowPlan]) -> Observers {
+    fn observers<T>(&self, flows: &[FlowPlan], hops: impl FnOnce(Vec<u32>) -> T) -> Observers<T> {
         let mut order: Vec<usize> = (0..flows.len()).collect();
         order.sort_by_key(|&flow| flows[flow].pair);
         let pairs =
@@ -251,7 +278,7 @@ impl Scenario {
         };
         Observers {
             log: PacketLog::new(pairs().map(logged).collect()),
-            hops: HopLog::new(pairs().map(|(flow, _)| flow as u32).collect()),
+            hops: hops(pairs().map(|(flow, _)| flow as u32).collect()),
             meter: DelayMeter::new(pairs().map(|(flow, path)| (path.delay, clock(flow)))),
         }
     }
