@@ -146,6 +146,23 @@ def test_a_link_brings_its_trace_files(tmp_path: Path) -> None:
     assert result.experiment.links[0].trace == list(range(1, 101))
 
 
+@pytest.mark.parametrize("name", ["..", "", "../lte.trace", "/etc/hosts"])
+def test_names_of_traces_in_a_link_are_no_paths(tmp_path: Path, name: str) -> None:
+    toml = EXPERIMENT.replace('rate = "10 Mbit/s"', f'trace = "{name}"')
+    assert "2 flows over 1 link" in output_of(
+        "check", link_to(toml, traces={name: "1\n2"}), cwd=tmp_path
+    )
+    said = complaint_of("check", link_to(toml, traces={"other": "1\n2"}), cwd=tmp_path)
+    assert said.startswith(f'the link: it does not hold the trace "{name}"')
+
+
+def test_the_page_is_written_without_a_trace_that_is_no_text(tmp_path: Path) -> None:
+    (tmp_path / "noise").write_bytes(b"\xff\xfe\x00")
+    (tmp_path / "two.toml").write_text(EXPERIMENT.replace('rate = "10 Mbit/s"', 'trace = "noise"'))
+    said = output_of("lab", "--file", "lab.html", "two.toml", cwd=tmp_path)
+    assert said.startswith("wrote lab.html")
+
+
 def test_mistakes_in_a_link_name_their_line(tmp_path: Path) -> None:
     wrong = link_to(EXPERIMENT.replace('"cubic"', '"cubik"'))
     said = complaint_of("check", wrong, cwd=tmp_path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -11,6 +12,8 @@ from dumbbell.errors import DumbbellError, in_file
 from dumbbell.lab.link import Shared, is_link, read_link
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from dumbbell.experiment.model import Experiment
 
 LINK: Final = "the link"
@@ -31,17 +34,26 @@ def load(file: Path, assignments: list[str] | None) -> Experiment:
         problem = f"{LINK}: has an algorithm in JavaScript, which only the laboratory runs"
         raise DumbbellError(f"{problem}; open the link in a browser, or write it in Python")
     with in_file(LINK), tempfile.TemporaryDirectory() as folder:
-        for name, text in shared.traces.items():
-            (Path(folder) / Path(name).name).write_text(text)
+        # Names in a link are a stranger's: no file has one.
+        files = {name: Path(folder) / f"trace-{i}" for i, name in enumerate(shared.traces)}
+        for name, path in files.items():
+            path.write_text(shared.traces[name])
         experiment = Experiment.parse(shared.toml, overrides=assignments or [])
         links = [
-            link.replace(trace=str(Path(folder) / Path(link.trace).name))
+            link.replace(trace=str(_file_of(link.trace, files)))
             if isinstance(link.trace, str)
             else link
             for link in experiment.links
         ]
         # The files are gone afterwards: what is resolved has their times in their place.
         return experiment.replace(links=links).resolve() if shared.traces else experiment
+
+
+def _file_of(trace: str, files: Mapping[str, Path]) -> Path:
+    if trace not in files:
+        problem = f'{LINK}: it does not hold the trace "{trace}"'
+        raise DumbbellError(f"{problem}; copy the link again where the trace can be read")
+    return files[trace]
 
 
 def text_of(file: Path) -> str:
@@ -81,4 +93,8 @@ def _traces(text: str, folder: Path) -> dict[str, str]:
         return {}
     tables = [link for link in links if isinstance(link, dict)] if isinstance(links, list) else []
     files = {name: folder / name for link in tables if isinstance(name := link.get("trace"), str)}
-    return {name: path.read_text() for name, path in files.items() if path.is_file()}
+    found = {}
+    for name, path in files.items():
+        with suppress(OSError, UnicodeDecodeError):
+            found[name] = path.read_text("utf-8")
+    return found
