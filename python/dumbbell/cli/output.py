@@ -10,6 +10,7 @@ import sys
 import textwrap
 import time
 from contextlib import ExitStack, contextmanager
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
 from dumbbell.engine.progress import Progress, titled
@@ -79,25 +80,26 @@ def print_records(columns: Sequence[str], cells: Sequence[Sequence[str]]) -> Non
 
 @contextmanager
 def progress_bar(title: str = "") -> Iterator[Progress]:
-    """Shows a progress bar on the terminal once the work has taken `PATIENCE`."""
-    began = time.monotonic()
+    """Shows progress bars on the terminal once the work has taken `PATIENCE`."""
+    began, lock = time.monotonic(), Lock()
     with ExitStack() as ended:
         draw: Progress | None = None
 
         def show(step: str, done: float) -> None:
             nonlocal draw
-            if draw is None:
-                if time.monotonic() - began < PATIENCE or not sys.stderr.isatty():
-                    return
-                draw = ended.enter_context(_bar(began))
-            draw(step, done)
+            with lock:
+                if draw is None:
+                    if time.monotonic() - began < PATIENCE or not sys.stderr.isatty():
+                        return
+                    draw = ended.enter_context(_bars())
+                draw(step, done)
 
         yield titled(show, title) if title else show
 
 
 @contextmanager
-def _bar(began: float) -> Iterator[Progress]:
-    """A progress bar on the terminal, of work that began then."""
+def _bars() -> Iterator[Progress]:
+    """Progress bars on the terminal, one for each title."""
     # Their import takes longer than a short command.
     from rich import progress
     from rich.console import Console
@@ -106,14 +108,26 @@ def _bar(began: float) -> Iterator[Progress]:
         progress.TextColumn("{task.description}"),
         progress.BarColumn(),
         progress.TaskProgressColumn(),
-        progress.TimeElapsedColumn(),
+        progress.TimeRemainingColumn(),
+        progress.TextColumn("left"),
     )
     console = Console(stderr=True)
-    clock = time.monotonic
-    with progress.Progress(*columns, console=console, transient=True, get_time=clock) as bar:
-        task = bar.add_task("", total=1.0)
-        bar.tasks[task].start_time = began
-        yield lambda step, done: bar.update(task, description=step, completed=done)
+    with progress.Progress(*columns, console=console, transient=True) as bars:
+        rows: dict[str, progress.TaskID] = {}
+
+        def draw(step: str, done: float) -> None:
+            title = step.rpartition(": ")[0]
+            row = rows.get(title)
+            if row is not None and bars.tasks[bars.task_ids.index(row)].description != step:
+                bars.remove_task(rows.pop(title))
+                row = None
+            if row is None:
+                row = rows[title] = bars.add_task(step, total=1.0)
+            bars.update(row, completed=done)
+            if done >= 1:
+                bars.remove_task(rows.pop(title))
+
+        yield draw
 
 
 def mean_of(counts: Iterable[int]) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 Progress = Callable[[str, float], None]
-"""Called periodically, in the thread that started the work, with the current step, such as
-"simulating", and its completed fraction (0 to 1)."""
+"""Called periodically with the current step, such as "simulating", and its completed fraction (0
+to 1). Work that is done side by side calls it from several threads, each with a title of its own
+before its steps."""
 
 
 def silent(_step: str, _done: float) -> None:

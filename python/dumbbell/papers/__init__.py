@@ -87,14 +87,14 @@ def reproduce(
         TestbedError: If this machine lacks what real packets need.
     """
     from dumbbell.papers.page import write_index
-    from dumbbell.papers.reproduction import PaperFolder, RunOptions
+    from dumbbell.papers.reproduction import RunOptions
+    from dumbbell.papers.side_by_side import reproduce_side_by_side
 
     papers = [papers] if isinstance(papers, str) else list(papers)
     names = [paper.id for paper in available()] if papers == ["all"] else papers
     chosen = [Study.load(folder_of(name)) for name in names]
     options = RunOptions(jobs, seeds, duration, progress, testbed, full, overwrite, dask)
-    folders = [PaperFolder(study, Path(out) / study.paper.id, options) for study in chosen]
-    done = [folder.reproduce() for folder in folders]
+    done = reproduce_side_by_side(chosen, Path(out), options)
     write_index(done, Path(out))
     return done
 

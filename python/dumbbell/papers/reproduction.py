@@ -80,14 +80,20 @@ class PaperFolder:
 
     def reproduce(self) -> Reproduction:
         """Runs, measures, checks and draws everything; see `dumbbell.papers.reproduce`."""
-        from dumbbell.papers.page import write_paper
+        return self.report(*self.run())
 
+    def run(self) -> tuple[Runs, TestbedRuns | None]:
+        """Runs everything, with as many seeds as decide the paper's numbers and claims."""
         if self.options.testbed:
             self._measure()  # first, as this is what a machine may be unable to do
         real = self._testbed()
         runs = self._run(self._wanted())
-        if self.options.seeds is None:
-            runs = self._add_seeds(runs)
+        return runs if self.options.seeds else self._add_seeds(runs), real
+
+    def report(self, runs: Runs, real: TestbedRuns | None) -> Reproduction:
+        """Measures, checks and draws what was run, and writes the report."""
+        from dumbbell.papers.page import write_paper
+
         done = self._conclude(runs, real)
         self._draw(done.figures, runs)
         text = json.dumps(done.as_json(), indent=2, ensure_ascii=False, allow_nan=False)
@@ -184,7 +190,9 @@ class PaperFolder:
         looks = sequential.looks(self._max_seeds, self.paper.min_seeds)
         counts = dict.fromkeys(self._confidence, looks[0])
         while more := [
-            name for name in self.study.undecided(runs) if counts.get(name, looks[-1]) < looks[-1]
+            name
+            for name in self.study.undecided(runs, self._progress())
+            if counts.get(name, looks[-1]) < looks[-1]
         ]:
             counts |= {name: next(n for n in looks if n > counts[name]) for name in more}
             planned = {name: self.paper.planned[name] for name in sorted(more)}

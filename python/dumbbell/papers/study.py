@@ -19,6 +19,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from dumbbell.engine.progress import Progress, silent
 from dumbbell.errors import DumbbellError
 from dumbbell.experiment.modules import read_module
 from dumbbell.papers.judge import deciding, is_near, judge
@@ -137,16 +138,19 @@ class Study:
         """Whether the runs confirm a claim."""
         return judge(self.functions["claim"][claim.id], runs)
 
-    def undecided(self, runs: Runs) -> set[str]:
+    def undecided(self, runs: Runs, progress: Progress = silent) -> set[str]:
         """The experiments of numbers and claims that these runs do not decide."""
         found: set[str] = set()
-        for number in self.paper.numbers:
+        questions = len(self.paper.numbers) + len(self.paper.claims)
+        for done, number in enumerate(self.paper.numbers):
+            progress("judging", done / questions)
             mine = replace(runs, asked=set())
             measured = self._estimate(number, mine)
             fewest = min(map(runs.count, mine.asked))
             if is_near(measured, number.published, fewest) is None:
                 found |= mine.asked
-        for claim in self.paper.claims:
+        for done, claim in enumerate(self.paper.claims, start=len(self.paper.numbers)):
+            progress("judging", done / questions)
             said = self.judge(claim, runs)
             if said.verdict == "inconclusive":
                 found |= deciding(self.functions["claim"][claim.id], runs, said.asked)
