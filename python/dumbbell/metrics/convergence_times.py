@@ -158,27 +158,33 @@ def convergence(
             raise ValueError(f'there is no flow "{name}"; there are {", ".join(names)}')
     if pair[0] == pair[1]:
         raise ValueError(f'convergence takes two flows, and "{pair[0]}" is one')
-    rows = [(seed, *_converge(result.of_seed(seed), pair)) for seed in result.seeds]
-    times = dict.fromkeys(("crossing", "fair", "share_variance"), pl.Float64)
-    return pl.DataFrame(rows, schema={"seed": pl.UInt64, **times}, orient="row")
+    starts = result.flows.filter(pl.col("flow") == pair[1]).select("seed", since="start")
+    rates = windows(result, since=starts, whole=True)
+    tables = [table.filter(pl.col("flow").is_in(pair)) for table in (result.series, rates)]
+    parts = [(table.clear(), table.partition_by("seed", as_dict=True)) for table in tables]
+    rows = []
+    for seed, start in starts.iter_rows():
+        series, shares = (of_seed.get((seed,), empty) for empty, of_seed in parts)
+        rows.append((seed, *_converge(series, shares, pair, start)))
+    columns = dict.fromkeys(("crossing", "fair", "share_variance"), pl.Float64)
+    return pl.DataFrame(rows, schema={"seed": pl.UInt64, **columns}, orient="row")
 
 
 def _converge(
-    result: SampledRuns, pair: list[str]
+    series: pl.DataFrame, rates: pl.DataFrame, pair: list[str], start: float
 ) -> tuple[float | None, float | None, float | None]:
-    start = float(result.flows.filter(pl.col("flow") == pair[1])["start"].item())
-    cwnd = result.series.pivot("flow", pair, index="t", values="cwnd").sort("t")
-    later = result.series.filter((pl.col("flow") == pair[1]) & pl.col("ssthresh").is_finite())
+    """Of one run: the times, and the stability, of `convergence`."""
+    cwnd = series.pivot("flow", pair, index="t", values="cwnd").sort("t")
+    later = series.filter((pl.col("flow") == pair[1]) & pl.col("ssthresh").is_finite())
     settled = float(later["t"][0]) if later.height else None
     crossing = crossing_time(cwnd["t"], cwnd[pair[0]], cwnd[pair[1]], start, settled=settled)
-    rates = (
-        windows(result, since=start, whole=True)
-        .pivot("flow", pair, index="window", values="throughput")
+    shares = (
+        rates.pivot("flow", pair, index="window", values="throughput")
         .sort("window")
         .select(pair)
         .filter(pl.any_horizontal(pl.all().is_not_null()))  # not after the end of both
         .fill_null(0.0)
         .to_numpy()
     )
-    fair = fair_time(rates)
-    return crossing, fair, None if fair is None else share_variance(rates[int(fair) :])
+    fair = fair_time(shares)
+    return crossing, fair, None if fair is None else share_variance(shares[int(fair) :])

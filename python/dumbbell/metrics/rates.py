@@ -98,7 +98,11 @@ def goodput(result: Runs, *, since: float = 0.0, until: float | None = None) -> 
 
 
 def windows(
-    result: SampledRuns, *, width: float = 1.0, since: float = 0.0, whole: bool = False
+    result: SampledRuns,
+    *,
+    width: float = 1.0,
+    since: float | pl.DataFrame = 0.0,
+    whole: bool = False,
 ) -> pl.DataFrame:
     """Throughput and goodput in windows of time, back to back.
 
@@ -111,7 +115,8 @@ def windows(
     Args:
         result: The runs.
         width: The length of a window, s; a whole number of sample intervals, as `whole_width` is.
-        since: Where the first window begins, s.
+        since: Where the first window begins, s; or a table with a row for each seed that matters,
+            and the columns seed and since.
         whole: Whether to leave out the windows in which a flow starts or ends.
 
     Returns:
@@ -125,18 +130,21 @@ def windows(
         every = result.experiment.sample
         problem = f"windows of {width:g} s are no whole number of samples, one every {every}"
         raise ValueError(f"{problem}; choose another width, or another `sample`")
-    t, window = pl.col("t"), pl.col("window")
-    number = ((t - since) / width - MICRO).ceil().clip(lower_bound=0).cast(pl.Int64)
+    t, window, first = pl.col("t"), pl.col("window"), pl.col("since")
+    if not isinstance(since, pl.DataFrame):
+        since = pl.DataFrame({"seed": pl.Series(result.seeds, dtype=pl.UInt64), "since": since})
+    number = ((t - first) / width - MICRO).ceil().clip(lower_bound=0).cast(pl.Int64)
     ends = _last_windows(result, width, since, whole=whole)
     before = (
         result.series.lazy()
+        .join(since.lazy(), on="seed", maintain_order="left")
         .select(*FLOW, pl.col("delivered", "received").cast(pl.Int64), window=number)
         .group_by(*FLOW, "window", maintain_order=True)
         .last()
-        .join(ends.select(*FLOW, "start", "end", last="window"), on=FLOW)
+        .join(ends.select(*FLOW, "start", "end", "since", last="window"), on=FLOW)
         .filter(window < pl.col("last"))
     )
-    begin = since + width * (window - 1)
+    begin = first + width * (window - 1)
     late, early = pl.col("start") - begin, begin + width - pl.col("end")
     is_last = window == pl.col("last")
     active = width - late.clip(0, None) - pl.when(is_last).then(early).otherwise(0.0)
@@ -155,22 +163,25 @@ def windows(
     )
 
 
-def _last_windows(result: SampledRuns, width: float, since: float, *, whole: bool) -> pl.LazyFrame:
+def _last_windows(
+    result: SampledRuns, width: float, since: pl.DataFrame, *, whole: bool
+) -> pl.LazyFrame:
     """For every flow that lived after `since` its last window, and its counters at its end.
 
-    Columns: those of `FLOW`, start, end, window, delivered, received (bytes).
+    Columns: those of `FLOW`, start, end, since, window, delivered, received (bytes).
     """
     names = {"delivered": "delivered", "received": "received"}
     lived = pl.col("end") - pl.col("start")
-    end = (pl.col("end") - since) / width
+    end = (pl.col("end") - pl.col("since")) / width
     number = (end - MICRO).ceil()
     left = number if whole else number - (end < number - 0.5)
-    first = ((pl.col("start") - since) / width + MICRO).floor().clip(0, None) + 1
+    first = ((pl.col("start") - pl.col("since")) / width + MICRO).floor().clip(0, None) + 1
     return (
         rates_between(result, names, 0.0, None)
         .lazy()
         .join(result.flows.lazy().select(*FLOW, "start", "end"), on=FLOW)
-        .filter(lived > 0, pl.col("end") > since + MICRO)
+        .join(since.lazy(), on="seed")
+        .filter(lived > 0, pl.col("end") > pl.col("since") + MICRO)
         .with_columns((pl.col(*names) * (lived / 8)).round().cast(pl.Int64))
         .with_columns(window=pl.max_horizontal(left, first).cast(pl.Int64))
     )
