@@ -96,7 +96,11 @@ pub static STACK_OPTIONS: &[TransportOption] = &[
         "segments acknowledged individually at the start (Linux's quick ACKs)",
     ),
     option("push", Bool, "whether a segment with PSH is acknowledged immediately"),
-    option("autotuning", Bool, "whether the receive window grows with arriving packets"),
+    option(
+        "autotuning",
+        Bool,
+        "whether the receive window grows with arriving packets, as Linux's",
+    ),
     option(
         "sack_compression",
         Bool,

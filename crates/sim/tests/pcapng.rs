@@ -136,7 +136,8 @@ fn fq_codel_overlimit_drops_are_commented_as_a_full_queue() {
 #[test]
 fn the_window_of_a_syn_is_not_scaled() {
     let mut scenario = scenario();
-    scenario.flows[0].stack.receive_window = 100;
+    let stack = &mut scenario.flows[0].stack;
+    (stack.receive_window, stack.autotuning) = (100, false);
     let outcome = scenario.run().expect("it runs");
     let packets = capture(&outcome, &scenario, CapturePoint::Sender);
     // 144,800 bytes exceed 16 bits; in units of 2^14 bytes they are 8.

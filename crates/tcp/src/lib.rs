@@ -6,6 +6,7 @@ mod pacing;
 mod prr;
 mod rack;
 mod ranges;
+mod receive_window;
 mod receiver;
 mod rtt;
 mod sack_blocks;

@@ -13,7 +13,9 @@
 //! 4.18) reduces this to one acknowledgement per millisecond or 1/20 of a round trip.
 
 use crate::ranges::RangeSet;
+use crate::receive_window::ReceiveWindow;
 use crate::sack_blocks::SackBlocks;
+use crate::segment::tsval;
 use crate::{Ecn, Flags, Segment, Stack};
 use dumbbell_net::{Endpoint, prefetch};
 use dumbbell_units::{Span, Time};
@@ -28,9 +30,6 @@ const COMP_SACK_NR: u8 = 44;
 const COMP_SACK_DELAY: Span = Span::from_millis(1);
 
 const NO_PACKET: u32 = u32::MAX;
-
-/// Linux's initial receive window, packets: 64 kB.
-const INITIAL_RCV_WINDOW: u64 = 45;
 
 /// SACK blocks beyond which a compressed acknowledgement is sent (`TCP_SACK_BLOCKS_EXPECTED`): the
 /// option has space for three, and a block that falls out would never be reported.
@@ -71,7 +70,7 @@ pub struct Receiver {
     ece: bool,
     /// Packets received with CE since the last acknowledgement.
     marked: u8,
-    autotune: RcvBufAutotune,
+    window: ReceiveWindow,
 }
 
 const _: () = assert!(size_of::<Receiver>() == 192);
@@ -84,57 +83,6 @@ enum Handshake {
     SynAckSent(Time),
     /// Round-trip time from the SYN-ACK to the first data.
     Rtt(Span),
-}
-
-/// The growth of the receive window (`tcp_rcv_space_adjust`), packets. It does not limit the sender
-/// here; it decides which packets are acknowledged immediately.
-#[derive(Clone, Copy, Debug)]
-struct RcvBufAutotune {
-    /// Maximum that the window may grow to (`window_clamp`).
-    max_window: u32,
-    /// Packets received.
-    received: u32,
-    /// Maximum received in a round trip (`rcvq_space.space`).
-    max_in_round: u32,
-    /// `received` when the current round trip began.
-    round_start: u32,
-    round_end: Time,
-}
-
-impl RcvBufAutotune {
-    fn new(initial_window: u32) -> RcvBufAutotune {
-        RcvBufAutotune {
-            max_window: 0,
-            received: 0,
-            max_in_round: initial_window,
-            round_start: 0,
-            round_end: Time::ZERO,
-        }
-    }
-
-    /// A packet arrived. Returns whether the window still grows, by two per packet
-    /// (`tcp_grow_window`).
-    #[inline]
-    fn on_packet(&mut self, now: Time, rtt: Span) -> bool {
-        self.received += 1;
-        if now >= self.round_end {
-            self.grow();
-            (self.round_start, self.round_end) = (self.received, now + rtt);
-        }
-        INITIAL_RCV_WINDOW + 2 * u64::from(self.received) < u64::from(self.max_window)
-    }
-
-    /// A round trip ended: the maximum becomes twice what arrived in it, and in slow start what will
-    /// arrive in the next (`tcp_rcvbuf_grow`).
-    fn grow(&mut self) {
-        let (new, old) =
-            (u64::from(self.received - self.round_start), u64::from(self.max_in_round));
-        if new > old {
-            let max_window = 2 * new + 4 * new * (new - old) / old;
-            self.max_window = self.max_window.max(u32::try_from(max_window).unwrap_or(u32::MAX));
-            self.max_in_round = self.received - self.round_start;
-        }
-    }
 }
 
 fn quick_acks(stack: &Stack) -> u16 {
@@ -179,7 +127,7 @@ impl Receiver {
             handshake: Handshake::Listen,
             ece: false,
             marked: 0,
-            autotune: RcvBufAutotune::new(stack.initial_window),
+            window: ReceiveWindow::new(&stack),
             stack,
         }
     }
@@ -216,10 +164,11 @@ impl Receiver {
         if segment.number <= self.last_ack_sent {
             self.ts_recent = segment.timestamp;
         }
-        let rtt = Span::from_micros(u64::from(segment.window));
-        let window_grows = self.stack.autotuning && self.autotune.on_packet(now, rtt);
+        self.window.measure_rtt(now, segment.tsecr());
         if segment.number == self.rcv_nxt {
-            self.advance_rcv_nxt();
+            let read = self.advance_rcv_nxt();
+            let window_grows = self.stack.autotuning
+                && self.window.on_read(now, self.rcv_nxt, read, &self.stack);
             self.unacked += 1;
             if !self.out_of_order.is_empty() {
                 self.ack_out_of_order(now);
@@ -235,14 +184,16 @@ impl Receiver {
                 self.ack_at = now + Span::from_nanos(self.stack.delayed_ack_ns);
             }
         } else {
-            self.queue_out_of_order(segment.number);
+            self.queue_out_of_order(now, segment.number);
             self.ack_out_of_order(now);
         }
     }
 
-    /// The expected packet arrived: advances over it and the packets queued behind it.
+    /// The expected packet arrived: advances over it and the packets queued behind it. Returns how
+    /// many these are.
     #[inline]
-    fn advance_rcv_nxt(&mut self) {
+    fn advance_rcv_nxt(&mut self) -> u32 {
+        let before = self.rcv_nxt;
         self.rcv_nxt += 1;
         if let Some((start, end)) = self.out_of_order.first()
             && start <= self.rcv_nxt
@@ -252,10 +203,11 @@ impl Receiver {
             self.out_of_order.remove_below(end);
             self.sack_blocks.remove_below(end);
         }
+        self.rcv_nxt - before
     }
 
     /// A packet arrived that is not the next one (`tcp_data_queue_ofo`).
-    fn queue_out_of_order(&mut self, number: u32) {
+    fn queue_out_of_order(&mut self, now: Time, number: u32) {
         if number < self.rcv_nxt || self.out_of_order.contains(number) {
             self.dsack = number;
             self.quick_acks = self.quick_acks.max(quick_acks(&self.stack));
@@ -264,8 +216,12 @@ impl Receiver {
             return;
         }
         self.out_of_order.insert(number, number + 1, |_, _| {});
+        if self.stack.autotuning {
+            let end = self.out_of_order.end().unwrap_or(number);
+            self.window.on_queued(&self.stack, end - self.rcv_nxt);
+        }
         if self.compressed_ack > 0 && self.sack_blocks.index_of(number) >= SACK_BLOCKS_EXPECTED {
-            self.pending_ack = Some(Box::new(self.build_ack(Flags::default())));
+            self.pending_ack = Some(Box::new(self.build_ack(now, Flags::default())));
         }
         self.sack_blocks.add(number);
     }
@@ -335,7 +291,7 @@ impl Receiver {
     }
 
     #[inline(always)]
-    fn build_ack(&mut self, flags: Flags) -> Segment {
+    fn build_ack(&mut self, now: Time, flags: Flags) -> Segment {
         let mut flags = flags.with(Flags::ACK);
         if self.ece {
             flags = flags.with(Flags::ECE);
@@ -343,10 +299,10 @@ impl Receiver {
         let mut segment = Segment {
             number: self.rcv_nxt,
             timestamp: self.ts_recent,
-            window: self.stack.receive_window,
             marked: std::mem::take(&mut self.marked),
             ..Segment::default()
         };
+        segment.set_window(self.window.advertised(), tsval(now));
         let mut blocks = 0;
         if self.dsack != NO_PACKET || !self.out_of_order.is_empty() {
             blocks = self.write_sack_blocks(&mut segment);
@@ -387,7 +343,7 @@ impl Endpoint for Receiver {
         }
         let due = now >= self.ack_at;
         let flags = self.reply.take().or(due.then(Flags::default))?;
-        Some(self.build_ack(flags))
+        Some(self.build_ack(now, flags))
     }
 
     #[inline]

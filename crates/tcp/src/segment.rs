@@ -5,6 +5,7 @@
 //! data segment. 32 bits suffice for 4 billion packets a flow.
 
 use dumbbell_net::Packet;
+use dumbbell_units::{Span, Time};
 
 /// A segment: data from the sender, or an acknowledgement from the receiver.
 ///
@@ -16,10 +17,11 @@ pub struct Segment {
     /// Data: the sender's timestamp (TSval), microseconds, wrapping. Acknowledgement: its echo
     /// (TSecr, RFC 7323).
     pub timestamp: u32,
-    /// Acknowledgement: receive window in packets beyond `number`. Data: the sender's smoothed
-    /// round-trip time, microseconds; a real receiver measures it by timestamps.
-    pub window: u32,
-    /// SACK blocks as (start low, start high, length), so that the struct packs tightly.
+    /// Acknowledgement: receive window in packets beyond `number`, in the lower 20 bits, and above them
+    /// the receiver's timestamp. See [`Segment::window`] and [`Segment::tsval`].
+    pub(crate) window_and_tsval: u32,
+    /// SACK blocks as (start low, start high, length), so that the struct packs tightly. Data: the
+    /// echo of the receiver's timestamp in the first place.
     pub(crate) blocks: [[u16; 3]; 3],
     /// Bytes on the wire, IP and TCP headers included.
     pub size: u16,
@@ -32,6 +34,26 @@ pub struct Segment {
 }
 
 const _: () = assert!(size_of::<Segment>() == 36);
+
+const WINDOW_BITS: u32 = 20;
+
+/// Maximum receive window, packets: 1.5 GB, where TCP's is 1 GiB (RFC 7323, section 2.2).
+pub const MAX_WINDOW: u32 = (1 << WINDOW_BITS) - 1;
+
+/// The receiver's timestamp at a time, milliseconds modulo 4096: Linux's resolution, and enough for
+/// round-trip times of 4 s.
+#[inline]
+pub(crate) fn tsval(now: Time) -> u16 {
+    (now.as_nanos() / 1_000_000) as u16 & TSVAL_MASK
+}
+
+/// The time from one timestamp to a later one, at least 1 ms (`tcp_rtt_tsopt_us`).
+#[inline]
+pub(crate) fn since_tsval(now: Time, tsecr: u16) -> Span {
+    Span::from_millis(u64::from((tsval(now).wrapping_sub(tsecr) & TSVAL_MASK).max(1)))
+}
+
+const TSVAL_MASK: u16 = (1 << (32 - WINDOW_BITS)) - 1;
 
 /// One-variant enum. Its 255 unused values are a niche in which an enum of protocols stores its
 /// discriminant, so that enum stays as small as this segment.
@@ -106,6 +128,30 @@ impl Segment {
         count
     }
 
+    /// Acknowledgement: receive window, packets beyond `number`.
+    #[inline]
+    pub const fn window(&self) -> u32 {
+        self.window_and_tsval & MAX_WINDOW
+    }
+
+    /// Acknowledgement: the receiver's timestamp (TSval, RFC 7323), milliseconds modulo 4096.
+    #[inline]
+    pub(crate) const fn tsval(&self) -> u16 {
+        (self.window_and_tsval >> WINDOW_BITS) as u16
+    }
+
+    /// Sets what [`Segment::window`] and [`Segment::tsval`] return.
+    #[inline]
+    pub(crate) fn set_window(&mut self, window: u32, tsval: u16) {
+        self.window_and_tsval = window.min(MAX_WINDOW) | u32::from(tsval) << WINDOW_BITS;
+    }
+
+    /// Data: the echo of the receiver's timestamp (TSecr).
+    #[inline]
+    pub(crate) const fn tsecr(&self) -> u16 {
+        self.blocks[0][0]
+    }
+
     /// Whether this is an acknowledgement or part of the handshake, not data.
     #[inline]
     pub(crate) const fn is_control(&self) -> bool {
@@ -143,6 +189,16 @@ mod tests {
         let mut segment = Segment::default();
         segment.set_blocks([(70_000, 70_002), (9, 10)]);
         assert_eq!(segment.blocks().collect::<Vec<_>>(), [(70_000, 70_002), (9, 10)]);
+    }
+
+    #[test]
+    fn a_timestamp_wraps_after_4_s() {
+        let at = |ms| Time::ZERO + Span::from_millis(ms);
+        let mut segment = Segment::default();
+        segment.set_window(u32::MAX, tsval(at(4_090)));
+        assert_eq!(segment.window(), MAX_WINDOW);
+        assert_eq!(since_tsval(at(4_100), segment.tsval()), Span::from_millis(10));
+        assert_eq!(since_tsval(at(4_090), segment.tsval()), Span::from_millis(1));
     }
 
     #[test]

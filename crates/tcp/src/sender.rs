@@ -113,6 +113,8 @@ pub struct Sender {
     rto_since_advance: bool,
     /// First packet beyond the peer's receive window (Linux `tcp_wnd_end`).
     window_end: u32,
+    /// The receiver's timestamp to echo (RFC 7323: TS.Recent).
+    ts_recent: u16,
     tlp: Option<TailLossProbe>,
     /// The next packet is a tail loss probe that retransmits the last packet sent.
     tlp_retransmits: bool,
@@ -193,6 +195,7 @@ impl Sender {
             frto_send_new: false,
             rto_since_advance: false,
             window_end: 0,
+            ts_recent: 0,
             tlp: None,
             tlp_retransmits: false,
             cwr_pending: false,
@@ -317,7 +320,8 @@ impl Sender {
         let now = self.path.now;
         self.state = ConnectionState::Established;
         self.established_at = now;
-        self.window_end = segment.window;
+        self.window_end = segment.window();
+        self.ts_recent = segment.tsval();
         self.rtt.reset_backoff();
         self.timer = Timer::OFF;
         if syns_sent == 1 || self.stack.timestamps() {

@@ -2,6 +2,9 @@
 
 use dumbbell_units::Span;
 
+/// Receive window that limits no experiment, packets.
+const LARGE_WINDOW: u32 = 1 << 20;
+
 /// TCP behaviours other than congestion control.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(
@@ -43,8 +46,8 @@ pub struct Stack {
     /// end of a write or a burst (`__tcp_cleanup_rbuf`, `tcp_measure_rcv_mss`; since Linux 6.6 for full
     /// segments too).
     pub push: bool,
-    /// Whether the receive window grows with arriving packets. While it grows, every packet is
-    /// acknowledged (`tcp_grow_window`).
+    /// Whether the receive window grows with arriving packets, up to `receive_window`, as the receive
+    /// buffer of Linux does. While it grows, every packet is acknowledged (`tcp_grow_window`).
     pub autotuning: bool,
     /// Whether acknowledgements of out-of-order segments are compressed, as in Linux since 4.18.
     pub sack_compression: bool,
@@ -135,11 +138,17 @@ impl Stack {
             autotuning: true,
             sack_compression: true,
             ecn: Ecn::Off,
-            receive_window: 1 << 20,
+            receive_window: LARGE_WINDOW,
             slow_start_after_idle: true,
             tick_ns: Span::from_millis(4).as_nanos(),
             max_burst: 0,
         }
+    }
+
+    /// Whether the application sets the size of the receive buffer (`SO_RCVBUF`), so that it does
+    /// not grow: `receive_window` is below its default.
+    pub fn receive_window_is_set(&self) -> bool {
+        self.receive_window < LARGE_WINDOW
     }
 
     /// Whether segments carry timestamps (RFC 7323).

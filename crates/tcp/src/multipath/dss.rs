@@ -1,11 +1,12 @@
 //! The data sequence signal, the DSS option (RFC 8684, section 3.3): the connection's data numbers on
 //! subflows' segments.
 //!
-//! - Data carries its data sequence number in `window`, which data segments of subflows do not need.
+//! - Data carries its data sequence number in place of window and timestamp, which data does not need.
 //! - An acknowledgement carries the data acknowledgement in place of the third SACK block, and the
 //!   connection's receive window. On the wire, 40 bytes of options hold timestamps, the DSS and two
 //!   SACK blocks.
 
+use crate::segment::MAX_WINDOW;
 use crate::{Flags, Segment, Stack};
 
 /// Bytes of the DSS option on a data segment: data acknowledgement, data and subflow sequence number
@@ -31,12 +32,12 @@ impl Segment {
     /// Data: its data sequence number (DSN), in packets.
     #[inline]
     pub(crate) fn dsn(&self) -> u32 {
-        self.window
+        self.window_and_tsval
     }
 
     #[inline]
     pub(crate) fn set_dsn(&mut self, number: u32) {
-        self.window = number;
+        self.window_and_tsval = number;
     }
 
     /// Acknowledgement: the next DSN expected (Data ACK). `window` counts from there.
@@ -49,7 +50,7 @@ impl Segment {
     /// Adds the DSS option to an acknowledgement.
     #[inline]
     pub(crate) fn set_data_ack(&mut self, next: u32, window: u32, stack: &Stack) {
-        self.window = window;
+        self.set_window(window, self.tsval());
         let blocks = self.blocks().count().min(MAX_SACK_BLOCKS);
         if !self.flags.contains(Flags::SYN) {
             self.size = stack.ack_size(blocks).saturating_sub(DSS_LEN - DATA_ACK_LEN);
@@ -61,7 +62,7 @@ impl Segment {
     #[inline]
     pub(crate) fn without_dss(&self) -> Segment {
         let mut plain = *self;
-        plain.window = u32::MAX;
+        plain.set_window(MAX_WINDOW, self.tsval());
         plain.blocks[MAX_SACK_BLOCKS] = [0; 3];
         plain
     }
@@ -77,7 +78,7 @@ mod tests {
         let mut segment = Segment { size: stack.ack_size(3), ..Segment::default() };
         segment.set_blocks([(5, 6), (8, 9), (11, 12)]);
         segment.set_data_ack(70_000, 500, &stack);
-        assert_eq!((segment.data_ack(), segment.window), (70_000, 500));
+        assert_eq!((segment.data_ack(), segment.window()), (70_000, 500));
         assert_eq!(segment.size, stack.ack_size(2) - 12);
         assert_eq!(segment.blocks().collect::<Vec<_>>(), [(5, 6), (8, 9)]);
         assert_eq!(segment.without_dss().data_ack(), 0);

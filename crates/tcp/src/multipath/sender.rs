@@ -331,13 +331,13 @@ impl MultipathSender {
         self.pending_mask |= 1 << port;
         self.share_siblings(at);
         if !segment.flags.contains(Flags::SYN) {
-            self.stream.acknowledge(now, segment.data_ack(), segment.window);
+            self.stream.acknowledge(now, segment.data_ack(), segment.window());
         }
         let subflow = &mut self.subflows[at];
         subflow.sender.handle(now, &segment.without_dss());
         subflow.on_acknowledged();
         if !self.stream.is_open() && subflow.sender.is_established() {
-            self.open(now, segment.window);
+            self.open(now, segment.window());
         }
     }
 

@@ -74,7 +74,8 @@ impl Sender {
             return; // It acknowledges packets that were never sent (RFC 9293, 3.10.7.4).
         }
         let prior_in_flight = self.path.in_flight;
-        self.window_end = self.window_end.max(segment.number.saturating_add(segment.window));
+        self.window_end = self.window_end.max(segment.number.saturating_add(segment.window()));
+        self.ts_recent = segment.tsval();
         let summary = self.update_scoreboard(segment);
         self.path.delivered += u64::from(summary.delivered);
         if summary.delivered > 0 {

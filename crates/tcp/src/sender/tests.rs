@@ -23,7 +23,7 @@ fn sender_with_ten_packets_out() -> Sender {
     });
     sender.poll(Time::ZERO).expect("a SYN");
     let flags = Flags::SYN.with(Flags::ACK);
-    sender.handle(at(100), &Segment { flags, window: 1000, ..Segment::default() });
+    sender.handle(at(100), &Segment { flags, window_and_tsval: 1000, ..Segment::default() });
     while sender.poll(at(100)).is_some() {}
     assert_eq!(sender.path.in_flight, 10);
     sender.rack.update_reordering(1);
@@ -37,7 +37,7 @@ fn ack(number: u32, echo_ms: u64, blocks: &[(u32, u32)], flags: Flags) -> Segmen
     let echo = timestamp(at(echo_ms));
     let flags = flags.with(Flags::ACK);
     let mut segment =
-        Segment { number, timestamp: echo, window: 1000, flags, ..Segment::default() };
+        Segment { number, timestamp: echo, window_and_tsval: 1000, flags, ..Segment::default() };
     segment.set_blocks(blocks.iter().copied());
     segment
 }

@@ -262,7 +262,7 @@ impl Sender {
         Segment {
             number,
             timestamp: timestamp(self.path.now),
-            window: self.path.srtt.map_or(0, |srtt| srtt.as_micros() as u32),
+            blocks: [[self.ts_recent, 0, 0], [0; 3], [0; 3]],
             size: payload + self.stack.header,
             flags,
             ..Segment::default()

@@ -1,0 +1,203 @@
+//! The receive window of Linux 6.18, packets, with an application that reads everything at once.
+//!
+//! The receive buffer grows by what was read in a round trip (dynamic right-sizing:
+//! `tcp_rcv_space_adjust`, `tcp_rcvbuf_grow`), the advertised window by two packets per packet that
+//! arrived (`tcp_grow_window`). Packets out of order occupy the buffer (`__tcp_select_window`).
+//! A packet's overhead (`scaling_ratio`) is constant, so both are counted in packets.
+
+use crate::Stack;
+use crate::segment::since_tsval;
+use dumbbell_units::{Span, Time};
+
+/// Initial window: 64 kB (`tcp_select_initial_window`).
+const INITIAL_WINDOW: u32 = 45;
+/// Packets of 1448 bytes, 2304 with their overhead, in the initial buffer of 128 KiB
+/// (`tcp_rmem[1]`).
+const INITIAL_CLAMP: u32 = 56;
+/// `TCP_INIT_CWND`.
+const INITIAL_SPACE: u32 = 10;
+
+/// No timestamp: these have 12 bits.
+const NO_TSECR: u16 = u16::MAX;
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ReceiveWindow {
+    /// Window that the whole buffer has room for (`window_clamp`).
+    window_clamp: u32,
+    /// Window to advertise if the buffer has room for it (`rcv_ssthresh`).
+    rcv_ssthresh: u32,
+    /// Maximum that was read in a round trip (`rcvq_space.space`).
+    space: u32,
+    /// `rcv_nxt` when the current round trip began (`rcvq_space.seq`).
+    round_start: u32,
+    round_start_time: Time,
+    /// Smoothed round-trip time by timestamps, microseconds times 8 (`rcv_rtt_est.rtt_us`).
+    rtt_us: u32,
+    /// Echo of the last sample (`rcv_rtt_last_tsecr`).
+    last_tsecr: u16,
+    /// Packets in the buffer, which are those out of order.
+    queued: u32,
+}
+
+impl ReceiveWindow {
+    /// The window at the start: all of it without autotuning; a buffer whose size is set
+    /// (`SO_RCVBUF`) does not grow.
+    pub(crate) fn new(stack: &Stack) -> ReceiveWindow {
+        let set = stack.receive_window;
+        let (window_clamp, rcv_ssthresh) = if !stack.autotuning {
+            (u32::MAX, set)
+        } else if stack.receive_window_is_set() {
+            (set, set.min(INITIAL_WINDOW))
+        } else {
+            (INITIAL_CLAMP, INITIAL_WINDOW)
+        };
+        let space = INITIAL_SPACE;
+        ReceiveWindow {
+            window_clamp,
+            rcv_ssthresh,
+            space,
+            round_start: 0,
+            round_start_time: Time::ZERO,
+            rtt_us: 0,
+            last_tsecr: NO_TSECR,
+            queued: 0,
+        }
+    }
+
+    /// Window to advertise.
+    #[inline]
+    pub(crate) fn advertised(&self) -> u32 {
+        self.rcv_ssthresh.min(self.free_space())
+    }
+
+    /// Data arrived that echoes a timestamp of this end. Smaller samples are taken as they are
+    /// (`tcp_rcv_rtt_measure_ts`, `tcp_rcv_rtt_update`).
+    #[inline]
+    pub(crate) fn measure_rtt(&mut self, now: Time, tsecr: u16) {
+        if tsecr == self.last_tsecr {
+            return;
+        }
+        self.last_tsecr = tsecr;
+        let sample = since_tsval(now, tsecr).as_micros() as u32;
+        if self.rtt_us == 0 {
+            self.round_start_time = now;
+        }
+        let smoothed = self.rtt_us - (self.rtt_us >> 3) + sample;
+        let is_less = self.rtt_us == 0 || 8 * sample < self.rtt_us;
+        self.rtt_us = if is_less { 8 * sample } else { smoothed };
+    }
+
+    /// The application reads `read` packets up to `rcv_nxt`, of which one has just arrived. Returns
+    /// whether the advertised window grew.
+    ///
+    /// Linux measures at the first packet that is read and subtracts those not read yet
+    /// (`inq`), so that packets which waited for a retransmission count in the next round trip.
+    #[inline]
+    pub(crate) fn on_read(
+        &mut self,
+        now: Time,
+        rcv_nxt: u32,
+        read: u32,
+        stack: &Stack,
+    ) -> bool {
+        let waited = read - 1;
+        self.queued -= waited;
+        let grew = self.grow_window();
+        if now.since(self.round_start_time) >= Span::from_micros(u64::from(self.rtt_us >> 3)) {
+            let copied_seq = rcv_nxt - waited;
+            let copied = (copied_seq - self.round_start).saturating_sub(waited);
+            if copied > self.space {
+                self.grow_buffer(stack, copied, 0);
+            }
+            (self.round_start, self.round_start_time) = (copied_seq, now);
+        }
+        grew
+    }
+
+    /// A packet arrived out of order; the packets beyond the next one span `span`.
+    pub(crate) fn on_queued(&mut self, stack: &Stack, span: u32) {
+        self.queued += 1;
+        self.grow_window();
+        self.grow_buffer(stack, self.space, span);
+    }
+
+    fn grow_window(&mut self) -> bool {
+        let room = self.free_space().saturating_sub(self.rcv_ssthresh);
+        self.rcv_ssthresh += room.min(2);
+        room > 0
+    }
+
+    fn free_space(&self) -> u32 {
+        self.window_clamp.saturating_sub(self.queued)
+    }
+
+    /// The buffer has room for twice what was read, as it was read a round trip ago; in slow start
+    /// for what the sender will send next; and for what is out of order.
+    fn grow_buffer(&mut self, stack: &Stack, copied: u32, span: u32) {
+        let (new, old) = (u64::from(copied), u64::from(self.space));
+        self.space = copied;
+        if !stack.receive_window_is_set() {
+            let window = 2 * new + 4 * new * (new - old) / old + u64::from(span);
+            let window = u32::try_from(window).unwrap_or(u32::MAX).min(stack.receive_window);
+            self.window_clamp = self.window_clamp.max(window);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::segment::tsval;
+
+    const ROUND_TRIP: Span = Span::from_millis(100);
+
+    /// What is advertised after `packets` in order in each of some round trips.
+    fn advertised_after(stack: &Stack, rounds: &[u32]) -> Vec<u32> {
+        let (mut window, mut sent_at, mut rcv_nxt) = (ReceiveWindow::new(stack), Time::ZERO, 0);
+        let round = |&packets: &u32| {
+            let now = sent_at + ROUND_TRIP;
+            window.measure_rtt(now, tsval(sent_at));
+            for _ in 0..packets {
+                rcv_nxt += 1;
+                window.on_read(now, rcv_nxt, 1, stack);
+            }
+            sent_at = now;
+            window.advertised()
+        };
+        rounds.iter().map(round).collect()
+    }
+
+    #[test]
+    fn the_window_is_ahead_of_slow_start() {
+        let windows = advertised_after(&Stack::linux(), &[10, 20, 40, 80, 160]);
+        assert_eq!(windows, [56, 56, 105, 240, 480]);
+        assert!(windows.iter().zip([20, 40, 80, 160, 320]).all(|(&window, next)| window > next));
+    }
+
+    #[test]
+    fn the_window_grows_by_two_per_packet_to_the_buffer() {
+        let windows = advertised_after(&Stack::linux(), &[100; 25]);
+        // 2 * 101, and 4 * 101 * (101 - 10) / 10, as the first round trip read 10 times the initial
+        // space, and ends with the first packet of the next.
+        assert_eq!(windows[24], 3_878);
+        assert_eq!(windows[3] - windows[2], 200);
+    }
+
+    #[test]
+    fn packets_out_of_order_occupy_the_buffer() {
+        let stack = Stack { receive_window: 40, ..Stack::linux() };
+        let mut window = ReceiveWindow::new(&stack);
+        (1..=15).for_each(|span| window.on_queued(&stack, span));
+        assert_eq!(window.advertised(), 25);
+        window.on_read(Time::ZERO, 16, 16, &stack);
+        assert_eq!(window.advertised(), 40);
+    }
+
+    #[test]
+    fn a_buffer_whose_size_is_set_does_not_grow() {
+        let stack = Stack { receive_window: 300, ..Stack::linux() };
+        assert_eq!(advertised_after(&stack, &[10, 1_000, 4_000]), [65, 300, 300]);
+        let fixed = Stack { autotuning: false, ..stack };
+        assert_eq!(ReceiveWindow::new(&fixed).advertised(), 300);
+    }
+}
