@@ -104,7 +104,7 @@ fn tcp_header(
         (false, true) => (byte(segment.number), ISN[1] + 1),
         (false, false) => (ISN[1] + 1, byte(segment.number)),
     };
-    let packets = if *by_sender { stack.receive_window } else { segment.window };
+    let packets = if *by_sender { stack.receive_window } else { segment.window() };
     let bytes = u64::from(packets) * u64::from(stack.mss);
     // RFC 7323, section 2.2: the window of a SYN is never scaled.
     let window = if syn { bytes } else { bytes >> WINDOW_SCALE }.min(0xffff) as u16;
