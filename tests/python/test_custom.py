@@ -196,7 +196,8 @@ def test_an_algorithm_is_told_what_happens_and_shows_what_it_wants() -> None:
     internals = result.internals.filter(pl.col("name") == "a number")["value"].unique()
     assert internals.to_list() == [42.0]
     assert "congestion" not in seen
-    run(Recorder, "cubic")
+    short = Link(name="bottleneck", rate="20 Mbit/s", delay="20 ms", queue="20 packets")
+    run(Recorder, "cubic", links=[short])
     assert seen["congestion"] == ("loss", True)
 
 
