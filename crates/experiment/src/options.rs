@@ -111,7 +111,7 @@ pub static STACK_OPTIONS: &[TransportOption] = &[
         OneOf(&["off", "classic", "accurate"]),
         "explicit congestion notification: RFC 3168, or every mark as for DCTCP",
     ),
-    option("receive_window", Whole(1, U32), "receive window, packets"),
+    option("receive_window", Whole(1, 1 << 20), "receive window, packets"),
     option(
         "slow_start_after_idle",
         Bool,
