@@ -2,47 +2,21 @@
 
 from __future__ import annotations
 
-import json
-import shutil
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
-from browser import CHROMIUM, Browser
+from browser import Browser
+from lab_in_browser import DONE, MARKS, TWO, choose, click, file_of, open_lab, saved, text, write
+from PIL import Image
 from test_accessible import AXE, serious
 
 from dumbbell.lab import Shared, page_with, read_link, to_fragment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(
-        CHROMIUM is None, reason="no Chromium is installed (apt-get install chromium)"
-    ),
-]
-
-TWO = """\
-title = "Two flows"
-duration = "6 s"  # not long
-
-[[link]]
-name = "bottleneck"
-rate = "10 Mbit/s"
-delay = "10 ms"
-queue = "1 BDP"
-
-[[flow]]
-name = "one"
-cc = "bbr3"
-
-[[flow]]
-name = "two"
-cc = "cubic"
-start = "1 s"
-"""
-DONE = "!!document.querySelector('[data-done=true]')"
+pytestmark = MARKS
 
 
 @pytest.fixture(scope="module")
@@ -54,62 +28,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def browser(folder: Path) -> Iterator[Browser]:
     with Browser(folder / "profile") as browser:
         yield browser
-
-
-def open_lab(browser: Browser, folder: Path, toml: str = TWO, **options: Any) -> None:
-    """Opens the page from the disk, with a scenario in it, and waits for its results."""
-    page = folder / "lab.html"
-    page.write_text(page_with(Shared(toml)))
-    browser.call("Page.navigate", url="about:blank")
-    browser.complaints.clear()
-    browser.open(page, **options)
-    browser.wait_for(DONE)
-
-
-def text(browser: Browser, selector: str) -> str:
-    found: str = browser.evaluate(f"document.querySelector({json.dumps(selector)})?.textContent")
-    return found
-
-
-def click(browser: Browser, label: str) -> None:
-    """Clicks the button that says this."""
-    clicked = browser.evaluate(
-        f"(e => e ? (e.click(), true) : false)([...document.querySelectorAll('button')]"
-        f".find(e => e.textContent.trim() === {json.dumps(label)}))"
-    )
-    assert clicked, label
-
-
-def choose(browser: Browser, label: str, value: str) -> None:
-    """Chooses a value, or writes it, in the field of this label."""
-    browser.evaluate(
-        f"(e => {{ e.value = {json.dumps(value)};"
-        "e.dispatchEvent(new Event(e.type === 'range' ? 'input' : 'change', {bubbles: true})); })"
-        f"(document.querySelector('[aria-label=' + CSS.escape({json.dumps(label)}) + ']') ??"
-        f" [...document.querySelectorAll('label')].find(e => e.textContent.startsWith"
-        f"({json.dumps(label)})).querySelector('input, select'))"
-    )
-
-
-def file_of(browser: Browser) -> str:
-    """The text in the editor."""
-    lines: list[str] = browser.evaluate(
-        "[...document.querySelectorAll('.cm-line')].map(e => e.textContent)"
-    )
-    return "\n".join(lines)
-
-
-def write(browser: Browser, old: str, new: str) -> None:
-    """Selects a text in the editor and types another one over it."""
-    browser.evaluate(
-        "(async () => { const line = [...document.querySelectorAll('.cm-line')]"
-        f".find(e => e.textContent.includes({json.dumps(old)}));"
-        "document.querySelector('.cm-content').focus();"
-        "const range = document.createRange(); range.selectNodeContents(line);"
-        "getSelection().removeAllRanges(); getSelection().addRange(range);"
-        "await new Promise(done => setTimeout(done, 50)); })()"
-    )
-    browser.call("Input.insertText", text=new)
 
 
 def test_the_page_opens_from_a_disk_and_asks_for_nothing(browser: Browser, folder: Path) -> None:
@@ -331,22 +249,21 @@ def test_the_page_fits_any_width(browser: Browser, folder: Path, dark: bool, wid
             assert serious(browser) == []
 
 
-def test_the_saved_figure_is_svg_with_all_curves(browser: Browser, folder: Path) -> None:
-    saved = folder / "saved"
-    saved.mkdir()
-    open_lab(browser, folder)
-    browser.call("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(saved))
-    browser.evaluate("document.querySelector('[data-panel=windows]').nextSibling.click()")
-    browser.wait_for("true")
-    for _ in range(200):
-        if done := list(saved.glob("*.svg")):
-            break
-        browser.evaluate("new Promise(done => setTimeout(done, 20))")
-    assert done[0].name == "two-flows-windows.svg"
-    drawing = done[0].read_text()
+def test_a_figure_is_saved_as_svg_and_as_png(browser: Browser, folder: Path) -> None:
+    open_lab(browser, folder, dark=True)
+    buttons = "[data-panel=windows] + .save button"
+    file = saved(browser, folder / "svg", f"{buttons}:first-child")
+    assert file.name == "two-flows-windows.svg"
+    drawing = file.read_text()
     assert drawing.startswith("<svg")
     assert drawing.count('fill="none"') == 2
-    shutil.rmtree(saved)
+    picture = saved(browser, folder / "png", f"{buttons}:last-child")
+    assert picture.name == "two-flows-windows.png"
+    with Image.open(picture) as image:
+        colours = {colour for _, colour in image.convert("RGB").getcolors(1 << 20)}
+        assert image.size == (1440, 516)
+        assert image.convert("RGB").getpixel((0, 0)) == (255, 255, 255), "as on paper"
+    assert {(0, 114, 178), (213, 94, 0)} & colours, "the colours of the algorithms"
 
 
 def test_a_first_result_is_there_within_seconds(browser: Browser, folder: Path) -> None:
@@ -358,28 +275,6 @@ def test_a_first_result_is_there_within_seconds(browser: Browser, folder: Path) 
         "performance.getEntriesByName('first-contentful-paint')[0].startTime"
     )
     assert painted < 10_000, "far less on an idle machine; this one may be busy"
-
-
-def test_algorithms_are_compared_on_the_path_and_one_is_chosen(
-    browser: Browser, folder: Path
-) -> None:
-    open_lab(browser, folder, TWO.replace('"6 s"', '"6 s"\nseeds = 2\nstart_jitter = "9 ms"'))
-    click(browser, "Compare")
-    browser.wait_for(
-        "document.querySelector('.compare')?.textContent.includes('8 algorithms on this path')"
-        " && document.querySelectorAll('.compare tbody tr').length === 8"
-    )
-    rates = browser.evaluate(
-        "[...document.querySelectorAll('.compare tbody tr')]"
-        ".map(e => parseFloat(e.cells[1].textContent))"
-    )
-    assert rates == sorted(rates, reverse=True)
-    assert "±" in text(browser, ".compare")
-    if AXE.is_file():
-        assert serious(browser) == []
-    click(browser, "Vegas")
-    browser.wait_for("document.querySelector('.cm-content').textContent.includes('\"vegas\"')")
-    assert browser.complaints == []
 
 
 def test_a_trace_comes_with_the_page_or_is_asked_for(browser: Browser, folder: Path) -> None:
