@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -213,7 +214,9 @@ def test_own_code_in_a_worker_behaves_as_the_same_rule_built_in(
         ("return acked / cwnd;", "return NaN;", "Mine: the increase is NaN after increase; an"),
         ("return acked / cwnd;", "for (;;);", "own.js: the code has not returned for 5 s"),
         ("return acked / cwnd;", "return (;", "own.js, line 3: Uncaught SyntaxError"),
-        ("WindowRule", "Object", "extends neither WindowRule nor CongestionControl"),
+        ("WindowRule", "Object", "extends none of WindowRule, RoundControl and"),
+        ("return cwnd / 2;", "return path.a.b;", "s of simulated time"),
+        ("class Mine", "for (;;);\nclass Mine", "own.js: the code has not returned for 5 s"),
         ("return acked / cwnd;", "return document.title;", "document is not defined"),
         ("return acked / cwnd;", "importScripts('http://a/');", "failed to load"),
     ],
@@ -226,11 +229,58 @@ def test_own_code_that_fails_is_told(
     assert said in text(browser, ".problems")
 
 
-def test_a_first_own_algorithm_is_a_click_away(browser: Browser, folder: Path) -> None:
+ROUND = """\
+class Mine extends RoundControl {
+  on_round(path, report) {
+    if (report.number > 5) BAD;
+  }
+}
+"""
+EVENTS = """\
+class Mine extends CongestionControl {
+  on_ack(path, ack) {}
+  on_congestion(path, event) {}
+  on_established(path) {
+    this.timer = path.now + 1;
+  }
+  on_timer(path) {
+    BAD;
+  }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "bad", "said"),
+    [
+        (ROUND, "this.a.b.c", "Mine: line 3: Cannot read properties"),
+        (ROUND, "this.cwnd = NaN", "Mine: cwnd is NaN after on_round; a window is"),
+        (ROUND, "for (;;);", "own.js: the code has not returned for 5 s"),
+        (EVENTS, "this.a.b.c", "Mine: line 8: Cannot read properties"),
+        (EVENTS, "this.timer = path.now", "Mine: timer is 1.0"),
+        (EVENTS, "this.pacing_rate = -1", "Mine: pacing_rate is -1 after on_timer"),
+        (EVENTS, "while (true) this.x = 1", "own.js: the code has not returned for 5 s"),
+    ],
+)
+def test_errors_of_rounds_and_events_have_line_and_time(
+    browser: Browser, folder: Path, code: str, bad: str, said: str
+) -> None:
+    start_own_code(browser, folder, code.replace("BAD", bad))
+    browser.wait_for("!!document.querySelector('.problems')")
+    found = text(browser, ".problems")
+    assert said in found
+    assert "own.js" in found or re.search(r"after [\d.]+ m?s of simulated time", found)
+
+
+@pytest.mark.parametrize("base", ["WindowRule", "RoundControl", "CongestionControl"])
+def test_a_first_own_algorithm_is_a_click_away(browser: Browser, folder: Path, base: str) -> None:
     open_lab(browser, folder)
+    choose(browser, "as a", base)
+    browser.evaluate("new Promise(done => requestAnimationFrame(() => setTimeout(done)))")
     click(browser, "Write an algorithm")
     browser.wait_for(f"document.querySelector('.tables').textContent.includes('Mine') && {DONE}")
     assert "own.js:Mine" in file_of(browser)
+    assert f"class Mine extends {base}" in text(browser, ".scenario")
     if AXE.is_file():
         assert serious(browser) == []
 
@@ -260,7 +310,9 @@ def test_a_figure_is_saved_as_svg_and_as_png(browser: Browser, folder: Path) -> 
     picture = saved(browser, folder / "png", f"{buttons}:last-child")
     assert picture.name == "two-flows-windows.png"
     with Image.open(picture) as image:
-        colours = {colour for _, colour in image.convert("RGB").getcolors(1 << 20)}
+        found = image.convert("RGB").getcolors(1 << 20)
+        assert found is not None
+        colours = {colour for _, colour in found}
         assert image.size == (1440, 516)
         assert image.convert("RGB").getpixel((0, 0)) == (255, 255, 255), "as on paper"
     assert {(0, 114, 178), (213, 94, 0)} & colours, "the colours of the algorithms"

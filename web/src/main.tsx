@@ -24,3 +24,6 @@ async function start(): Promise<void> {
 }
 
 void start();
+
+/** For tests: the numbers that the page shows. */
+export { jainOverTime, mean, summarise, throughputs } from "./results/metrics";
