@@ -171,14 +171,14 @@ def assert_same_metrics(result: Result, there: dict[str, Any], name: str) -> Non
     [jain] = metrics.fairness(result)["jain"].to_list()
     assert summary["jain"] == pytest.approx(None if len(summary["flows"]) < 2 else jain), name
     windows = metrics.windows(result, width=width)
-    found = {
+    rates_there = {
         (flow, at + 1): rate
         for flow, rates in zip(result.flow_names, there["windows"], strict=True)
         for at, rate in enumerate(rates)
         if rate is not None
     }
     rows = windows.select("flow", "window", "throughput").iter_rows()
-    assert found == pytest.approx({(str(flow), k): rate for flow, k, rate in rows}), name
+    assert rates_there == pytest.approx({(str(flow), k): rate for flow, k, rate in rows}), name
     there_over_time = {at + 1: value for at, value in enumerate(there["jain"]) if value is not None}
     whole = metrics.windows(result, width=width, whole=True).group_by("window").len()
     shared = set(whole.filter(pl.col("len") > 1)["window"])

@@ -8,9 +8,12 @@ import json
 import re
 import zlib
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from dumbbell.errors import DumbbellError
+
+if TYPE_CHECKING:
+    from dumbbell.experiment.model import Experiment
 
 MOST_BYTES: Final = 2_000_000
 """The size of the largest scenario in a link."""
@@ -36,6 +39,21 @@ class Shared:
     code: str = ""
     traces: dict[str, str] = field(default_factory=dict)
     beside: str = ""
+
+
+_LONG: Final = 4000
+"""A longer fragment than this, such as one with a trace, is not put into reports."""
+
+
+def fragment_of(experiment: Experiment) -> str:
+    """The fragment of an experiment.
+
+    Empty if the page cannot run it, because an algorithm is in Python, or if it would be long.
+    """
+    if any(":" in flow.cc for flow in experiment.flows):
+        return ""
+    fragment = to_fragment(Shared(experiment.to_toml()))
+    return fragment if len(fragment) <= _LONG else ""
 
 
 def is_link(text: str) -> bool:
