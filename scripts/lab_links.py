@@ -37,7 +37,8 @@ EXPERIMENTS = {
 NOT_RUN = {"link.svg", "way-of-a-packet.svg", "architecture.svg"}
 """Drawings that show no experiment."""
 
-BLOCK = re.compile(r"^```toml\n(.*?)^```\n", re.M | re.S)
+BLOCK = re.compile(r"^```toml\n(.*?)^```\n(?:\n<!-- beside: (.*?) -->\n)?", re.M | re.S)
+"""An experiment, and a change with which it is compared."""
 IMAGE = re.compile(r"\[?!\[[^\]]*\]\((?:[\w./-]*/)?figures/([\w./-]+)\)(?:\]\([^)]*\))?")
 
 
@@ -45,13 +46,14 @@ def with_links(markdown: str, lab: str) -> str:
     """A page with a link below each of its experiments and figures; `lab` is the laboratory."""
     parts, end = [], 0
     for found in re.finditer(f"(?ms:{BLOCK.pattern})|{IMAGE.pattern}", markdown, re.M | re.S):
-        block, figure = found.groups()
+        block, change, figure = found.groups()
         fragment = of_block(block) if block else of_figure(figure)
         parts.append(markdown[end : found.end()])
         end = found.end()
         if fragment is not None:
             link = f"[Open in the laboratory]({lab}{fragment and f'#{fragment}'})"
-            parts.append(f"\n{link}\n" if block else f"<br>{link}")
+            pair = f", [beside `{change}`]({lab}#{of_pair(block, change)})" if change else ""
+            parts.append(f"\n{link}{pair}\n" if block else f"<br>{link}")
     return "".join([*parts, markdown[end:]])
 
 
@@ -69,6 +71,12 @@ def of_block(text: str) -> str | None:
     }
     overrides = [f"{key}={value}" for key, value in first.items()]
     return fragment_of(Experiment.parse(base, overrides=overrides)) or None
+
+
+def of_pair(text: str, change: str) -> str:
+    """The fragment of an experiment, compared with itself after a change."""
+    changed = Experiment.parse(text, overrides=[change]).to_toml()
+    return f"{to_fragment(Shared(changed, beside=text))}&tab=compare"
 
 
 def of_figure(name: str) -> str | None:
@@ -92,7 +100,7 @@ def of_pages() -> dict[str, str | None]:
         last = None
         text = page.read_text()
         for match in re.finditer(f"(?ms:{BLOCK.pattern})|{IMAGE.pattern}", text, re.M | re.S):
-            block, figure = match.groups()
+            block, _, figure = match.groups()
             last = of_block(block) or last if block else last
             if figure and last:
                 found.setdefault(figure, last)

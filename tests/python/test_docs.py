@@ -206,12 +206,17 @@ def test_the_site_asks_nothing_of_any_other(site: Path) -> None:
 
 
 def test_figures_of_the_site_open_in_the_laboratory(site: Path) -> None:
-    opened, closed = set(), set()
+    opened: set[str] = set()
+    closed: set[str] = set()
     for page in site.rglob("*.html"):
         text = page.read_text()
         for link in set(re.findall(r'href="[./]*lab\.html(#lab=[^"]+)"', text)):
-            Experiment.parse(read_link(link).toml).resolve()
-        for figure, after in re.findall(r'<img [^>]*src="[./]*figures/([^"]+)"[^>]*>(.{0,40})', text):
+            shared = read_link(link)
+            for experiment in filter(None, (shared.toml, shared.beside)):
+                Experiment.parse(experiment).resolve()
+        for figure, after in re.findall(
+            r'<img [^>]*src="[./]*figures/([^"]+)"[^>]*>(.{0,40})', text
+        ):
             (opened if "lab.html" in after else closed).add(figure)
     # Drawings, an algorithm in Python, and a trace that the page's reader makes.
     assert closed == {
