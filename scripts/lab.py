@@ -98,11 +98,12 @@ def looks() -> dict[str, object]:
 
 
 def presets() -> list[dict[str, str]]:
-    """The experiments of the lessons, the examples and the papers: group, name and text."""
-    lessons = (ROOT / "docs/tutorials/lab.md").read_text()
-    blocks = re.findall(r"^```toml\n# [\w.-]+\n(.*?)^```", lessons, re.M | re.S)
+    """The experiments of the exercises, the examples and the papers: group, name and text."""
+    exercises = (ROOT / "docs/tutorials/lab.md").read_text()
+    blocks = re.findall(r"^```toml\n# [\w.-]+\n(.*?)^```", exercises, re.M | re.S)
     found = [
-        {"group": "Lessons", "name": tomllib.loads(text)["title"], "text": text} for text in blocks
+        {"group": "Exercises", "name": tomllib.loads(text)["title"], "text": text}
+        for text in blocks
     ]
     files = [("Examples", path) for path in sorted((ROOT / "examples").glob("*.toml"))]
     papers = ROOT / "python/dumbbell/papers"

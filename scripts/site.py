@@ -14,10 +14,11 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lab_links import with_links
 from mkdocs.structure.files import File, Files
 
 from dumbbell import _core, cc, metrics
-from dumbbell.lab import Shared, page_with, to_fragment
+from dumbbell.lab import page_with
 
 if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
@@ -37,14 +38,14 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def on_page_markdown(markdown: str, page: Any, config: MkDocsConfig, files: Files) -> str:
     """Adds what is made; links that leave docs/ lead to the site's first page or the repository.
 
-    Below every experiment is a link that opens it in the laboratory.
+    Below every experiment and figure is a link that opens it in the laboratory.
     """
     del config, files
     here = posixpath.dirname(page.file.src_uri)
     if make := MADE.get(page.file.src_uri):
         markdown = f"{markdown}\n{make()}"
     lab = posixpath.relpath("lab.html", here or ".")
-    markdown = EXPERIMENT.sub(lambda block: f"{block[0]}\n{lab_link(lab, block[1])}", markdown)
+    markdown = with_links(markdown, lab)
 
     def lead(link: re.Match[str]) -> str:
         path = posixpath.normpath(posixpath.join(here, link[1]))
@@ -53,17 +54,6 @@ def on_page_markdown(markdown: str, page: Any, config: MkDocsConfig, files: File
         return f"]({REPOSITORY}/{path.removeprefix('../')})" if path[:3] == "../" else link[0]
 
     return re.sub(r"\]\((\.\./[\w./-]+)\)", lead, markdown)
-
-
-EXPERIMENT = re.compile(r"^```toml\n(.*?)^```\n", re.M | re.S)
-
-
-def lab_link(lab: str, text: str) -> str:
-    """A link that opens an experiment in the laboratory; nothing for other files."""
-    whole = ("duration =", "[[link]]", "[[flow]]")
-    if not all(part in text for part in whole) or "[sweep]" in text:
-        return ""
-    return f"[Open in the laboratory]({lab}#{to_fragment(Shared(text))})\n"
 
 
 def quick_start() -> str:

@@ -16,6 +16,7 @@ import dumbbell
 from dumbbell import _core, metrics
 from dumbbell.cli.app import command as group
 from dumbbell.experiment.model import Experiment
+from dumbbell.lab import read_link
 from dumbbell.papers import model
 from dumbbell.sweeps.plan import Sweep
 
@@ -202,6 +203,27 @@ def test_the_site_asks_nothing_of_any_other(site: Path) -> None:
             assert not target.startswith(("http:", "https:", "//")), f"{page.name}: {target}"
     styles = "".join(sheet.read_text() for sheet in site.rglob("*.css"))
     assert not re.findall(r"(?:url\(|@import )[\"']?(?:https?:)?//", styles)
+
+
+def test_figures_of_the_site_open_in_the_laboratory(site: Path) -> None:
+    opened: set[str] = set()
+    closed: set[str] = set()
+    for page in site.rglob("*.html"):
+        text = page.read_text()
+        for link in set(re.findall(r'href="[./]*lab\.html(#lab=[^"]+)"', text)):
+            shared = read_link(link)
+            for experiment in filter(None, (shared.toml, shared.beside)):
+                Experiment.parse(experiment).resolve()
+        for figure, after in re.findall(
+            r'<img [^>]*src="[./]*figures/([^"]+)"[^>]*>(.{0,40})', text
+        ):
+            (opened if "lab.html" in after else closed).add(figure)
+    # Drawings, an algorithm in Python, and a trace that the page's reader makes.
+    assert closed == {
+        *("architecture.svg", "link.svg", "way-of-a-packet.svg"),
+        *("own-algorithm.svg", "howto-links.svg"),
+    }
+    assert len(opened) > 15
 
 
 def test_the_site_has_every_algorithm_with_its_equations_and_source(site: Path) -> None:

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import base64
 import gzip
-import hashlib
-import json
 import re
-import shutil
 import socket
-import subprocess
 import sys
 import threading
 import urllib.error
@@ -19,19 +15,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import polars as pl
 import pytest
 from command import complaint_of, dumbbell, output_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dumbbell import Experiment, Result, _core, metrics, run
+from dumbbell import Result
 from dumbbell.errors import DumbbellError
 from dumbbell.lab import Shared, page_with, read_link, to_fragment
 from dumbbell.lab.link import MOST_BYTES
 from dumbbell.lab.server import HOST, _Server
-from dumbbell.papers.registry import PAPERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -229,136 +222,6 @@ def test_a_taken_port_is_told(tmp_path: Path) -> None:
         said = complaint_of("lab", "--port", str(taken.getsockname()[1]), cwd=tmp_path)
     assert said.startswith("--port: ")
     assert said.endswith("leave it out for a free one")
-
-
-# The same numbers
-
-
-def engine_of_page(folder: Path) -> tuple[Path, Path]:
-    """The worker's script and the engine of the page, as files."""
-    page = page_with()
-    texts = dict(re.findall(r'<script type="text/plain" id="(\w+)">(.*?)</script>', page, re.S))
-    script, engine = folder / "worker.js", folder / "engine.wasm"
-    script.write_text(texts["worker"])
-    engine.write_bytes(gzip.decompress(base64.b64decode(texts["engine"])))
-    return script, engine
-
-
-TABLES = (
-    *("flows", "series", "links", "internals"),
-    *("subflows", "subflow_series", "subflow_internals"),
-)
-
-
-def digest(output: _core.RunOutput) -> str:
-    """The digest of tables as lab_engine.mjs computes it."""
-    digest = hashlib.sha256()
-    for table in TABLES:
-        frame = pl.DataFrame(getattr(output, table))
-        for column in frame.get_columns():
-            digest.update(f"{table}.{column.name}:{len(column)}\n".encode())
-            if column.name == "name":
-                digest.update("\n".join(map(str, column.to_list())).encode())
-            else:
-                values = column.cast(pl.Float64).fill_null(np.nan).to_numpy()
-                digest.update(np.where(np.isnan(values), -1.0, values).tobytes())
-    return digest.hexdigest()
-
-
-def base_experiments() -> dict[str, str]:
-    """The experiments of the papers, each for some seconds."""
-    found = {}
-    for paper in PAPERS:
-        folder = ROOT / "python/dumbbell/papers" / paper.replace("-", "_")
-        for file in sorted(folder.glob("*.toml")):
-            if file.name != "paper.toml":
-                short = ["duration=4 s", "sample=100 ms"]
-                try:
-                    experiment = Experiment.load(file, overrides=short)
-                except DumbbellError:
-                    experiment = Experiment.load(file, overrides=["sample=10 s"])
-                found[f"{paper}/{file.stem}"] = experiment.to_toml()
-    return found
-
-
-def random_experiments(count: int) -> dict[str, str]:
-    """Experiments with links, queues and algorithms that are drawn from a fixed seed."""
-    draw = np.random.default_rng(1)
-    aqms = ["", 'aqm = "codel"', 'aqm = "fq_codel"', 'aqm = "pie"', 'aqm = "red"']
-    losses = ["", 'loss = "0.1 %"', 'loss = "gilbert-elliott(p=1e-3, r=0.3)"']
-    more = ["", 'jitter = "1 ms"', 'reorder = "1 % by 5 ms"', 'burst = "30 kB"']
-    found = {}
-    for number in range(count):
-        flows = [
-            f'[[flow]]\ncc = "{cc}"\nstart = "{draw.integers(0, 1000)} ms"\n'
-            + ('transport = "udt"\n' if _core.needs_udt(str(cc)) else "")
-            for cc in draw.choice(_core.algorithms(), draw.integers(1, 4))
-        ]
-        ecn = draw.choice(["off", "classic", "accurate"])
-        found[f"random-{number}"] = (
-            f'duration = "3 s"\nstart_jitter = "50 ms"\nstack_options = {{ ecn = "{ecn}" }}\n'
-            f'[[link]]\nname = "a"\nrate = "{draw.integers(1, 100)} Mbit/s"\n'
-            f'delay = "{draw.integers(1, 60)} ms"\nqueue = "{draw.uniform(0.2, 4):.2f} BDP"\n'
-            + "\n".join([draw.choice(aqms), draw.choice(losses), draw.choice(more), *flows])
-        )
-    return found
-
-
-def in_node(folder: Path, experiments: list[str], seed: int) -> list[dict[str, Any]]:
-    script, engine = engine_of_page(folder)
-    command = ["node", str(Path(__file__).with_name("lab_engine.mjs")), str(script), str(engine)]
-    tasks = json.dumps([{"toml": toml, "seed": seed} for toml in experiments])
-    done = subprocess.run(command, input=tasks, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    found: list[dict[str, Any]] = json.loads(done.stdout)["found"]
-    return found
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(
-    shutil.which("node") is None, reason="no Node is installed: apt-get install npm"
-)
-@pytest.mark.parametrize("kind", ["papers", "random"])
-def test_the_page_s_engine_gives_the_same_bytes(tmp_path: Path, kind: str) -> None:
-    experiments = base_experiments() if kind == "papers" else random_experiments(50)
-    found = in_node(tmp_path, list(experiments.values()), 3)
-    for (name, toml), there in zip(experiments.items(), found, strict=True):
-        output = _core.simulate(Experiment.parse(toml).resolve().scenario(3))
-        assert there["packets"] == output.meta["data_packets"], name
-        assert there["digest"] == digest(output), name
-
-
-LESSONS = [
-    ("fight.toml", [], 5, "BBRv1 has {bbr:.1f} Mbit/s and CUBIC {cubic:.1f}"),
-    ("fight.toml", ["link.*.queue=8 BDP"], 5, "CUBIC has {cubic:.1f} and BBRv1 {bbr:.1f}"),
-    ("fight.toml", ["flow.bbr.cc=bbr3"], 5, "{bbr:.1f} and {cubic:.1f} Mbit/s at 0.5 BDP"),
-    (
-        *("fight.toml", ["flow.bbr.cc=bbr3", "link.*.queue=8 BDP"], 5),
-        "{bbr:.1f} and {cubic:.1f} at 8 BDP",
-    ),
-    ("sawtooth.toml", [], 1, "(utilisation {utilisation:.1f} %)"),
-    ("sawtooth.toml", ["link.*.queue=0.2 BDP"], 1, "after each loss: {utilisation:.1f} %"),
-    ("upload.toml", [], 1, "from {upload:.1f} to"),
-    ("upload.toml", ["link.*.aqm=fq_codel"], 1, "to {upload:.1f} Mbit/s"),
-    ("near-far.toml", [], 5, "{near:.1f} and {far:.1f} Mbit/s"),
-    ("near-far.toml", ["flow.*.cc=cubic"], 5, "section 4.3): {near:.1f} and {far:.1f}."),
-    ("marks.toml", [], 1, "used to {utilisation:.1f} %"),
-]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("name", "changes", "seeds", "said"), LESSONS)
-def test_the_answers_of_lessons_are_what_their_files_give(
-    name: str, changes: list[str], seeds: int, said: str
-) -> None:
-    page = (ROOT / "docs/tutorials/lab.md").read_text()
-    found = re.search(rf"^```toml\n# {name}\n(.*?)^```", page, re.M | re.S)
-    assert found
-    result = run(Experiment.parse(found.group(1), overrides=changes), seeds=seeds)
-    rates = metrics.throughput(result).group_by("flow").agg(pl.col("throughput").mean())
-    values = {str(flow): rate / 1e6 for flow, rate in rates.iter_rows()}
-    values["utilisation"] = 100 * float(metrics.utilisation(result)["utilisation"].to_list()[0])
-    assert said.format(**values) in " ".join(page.split())
 
 
 def test_help_of_lab_names_what_it_takes(tmp_path: Path) -> None:

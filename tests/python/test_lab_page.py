@@ -2,47 +2,22 @@
 
 from __future__ import annotations
 
-import json
-import shutil
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+import re
+from typing import TYPE_CHECKING
 
 import pytest
-from browser import CHROMIUM, Browser
+from browser import Browser
+from lab_in_browser import DONE, MARKS, TWO, choose, click, file_of, open_lab, saved, text, write
+from PIL import Image
 from test_accessible import AXE, serious
 
 from dumbbell.lab import Shared, page_with, read_link, to_fragment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(
-        CHROMIUM is None, reason="no Chromium is installed (apt-get install chromium)"
-    ),
-]
-
-TWO = """\
-title = "Two flows"
-duration = "6 s"  # not long
-
-[[link]]
-name = "bottleneck"
-rate = "10 Mbit/s"
-delay = "10 ms"
-queue = "1 BDP"
-
-[[flow]]
-name = "one"
-cc = "bbr3"
-
-[[flow]]
-name = "two"
-cc = "cubic"
-start = "1 s"
-"""
-DONE = "!!document.querySelector('[data-done=true]')"
+pytestmark = MARKS
 
 
 @pytest.fixture(scope="module")
@@ -54,62 +29,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def browser(folder: Path) -> Iterator[Browser]:
     with Browser(folder / "profile") as browser:
         yield browser
-
-
-def open_lab(browser: Browser, folder: Path, toml: str = TWO, **options: Any) -> None:
-    """Opens the page from the disk, with a scenario in it, and waits for its results."""
-    page = folder / "lab.html"
-    page.write_text(page_with(Shared(toml)))
-    browser.call("Page.navigate", url="about:blank")
-    browser.complaints.clear()
-    browser.open(page, **options)
-    browser.wait_for(DONE)
-
-
-def text(browser: Browser, selector: str) -> str:
-    found: str = browser.evaluate(f"document.querySelector({json.dumps(selector)})?.textContent")
-    return found
-
-
-def click(browser: Browser, label: str) -> None:
-    """Clicks the button that says this."""
-    clicked = browser.evaluate(
-        f"(e => e ? (e.click(), true) : false)([...document.querySelectorAll('button')]"
-        f".find(e => e.textContent.trim() === {json.dumps(label)}))"
-    )
-    assert clicked, label
-
-
-def choose(browser: Browser, label: str, value: str) -> None:
-    """Chooses a value, or writes it, in the field of this label."""
-    browser.evaluate(
-        f"(e => {{ e.value = {json.dumps(value)};"
-        "e.dispatchEvent(new Event(e.type === 'range' ? 'input' : 'change', {bubbles: true})); })"
-        f"(document.querySelector('[aria-label=' + CSS.escape({json.dumps(label)}) + ']') ??"
-        f" [...document.querySelectorAll('label')].find(e => e.textContent.startsWith"
-        f"({json.dumps(label)})).querySelector('input, select'))"
-    )
-
-
-def file_of(browser: Browser) -> str:
-    """The text in the editor."""
-    lines: list[str] = browser.evaluate(
-        "[...document.querySelectorAll('.cm-line')].map(e => e.textContent)"
-    )
-    return "\n".join(lines)
-
-
-def write(browser: Browser, old: str, new: str) -> None:
-    """Selects a text in the editor and types another one over it."""
-    browser.evaluate(
-        "(async () => { const line = [...document.querySelectorAll('.cm-line')]"
-        f".find(e => e.textContent.includes({json.dumps(old)}));"
-        "document.querySelector('.cm-content').focus();"
-        "const range = document.createRange(); range.selectNodeContents(line);"
-        "getSelection().removeAllRanges(); getSelection().addRange(range);"
-        "await new Promise(done => setTimeout(done, 50)); })()"
-    )
-    browser.call("Input.insertText", text=new)
 
 
 def test_the_page_opens_from_a_disk_and_asks_for_nothing(browser: Browser, folder: Path) -> None:
@@ -295,7 +214,9 @@ def test_own_code_in_a_worker_behaves_as_the_same_rule_built_in(
         ("return acked / cwnd;", "return NaN;", "Mine: the increase is NaN after increase; an"),
         ("return acked / cwnd;", "for (;;);", "own.js: the code has not returned for 5 s"),
         ("return acked / cwnd;", "return (;", "own.js, line 3: Uncaught SyntaxError"),
-        ("WindowRule", "Object", "extends neither WindowRule nor CongestionControl"),
+        ("WindowRule", "Object", "extends none of WindowRule, RoundControl and"),
+        ("return cwnd / 2;", "return path.a.b;", "s of simulated time"),
+        ("class Mine", "for (;;);\nclass Mine", "own.js: the code has not returned for 5 s"),
         ("return acked / cwnd;", "return document.title;", "document is not defined"),
         ("return acked / cwnd;", "importScripts('http://a/');", "failed to load"),
     ],
@@ -308,11 +229,58 @@ def test_own_code_that_fails_is_told(
     assert said in text(browser, ".problems")
 
 
-def test_a_first_own_algorithm_is_a_click_away(browser: Browser, folder: Path) -> None:
+ROUND = """\
+class Mine extends RoundControl {
+  on_round(path, report) {
+    if (report.number > 5) BAD;
+  }
+}
+"""
+EVENTS = """\
+class Mine extends CongestionControl {
+  on_ack(path, ack) {}
+  on_congestion(path, event) {}
+  on_established(path) {
+    this.timer = path.now + 1;
+  }
+  on_timer(path) {
+    BAD;
+  }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "bad", "said"),
+    [
+        (ROUND, "this.a.b.c", "Mine: line 3: Cannot read properties"),
+        (ROUND, "this.cwnd = NaN", "Mine: cwnd is NaN after on_round; a window is"),
+        (ROUND, "for (;;);", "own.js: the code has not returned for 5 s"),
+        (EVENTS, "this.a.b.c", "Mine: line 8: Cannot read properties"),
+        (EVENTS, "this.timer = path.now", "Mine: timer is 1.0"),
+        (EVENTS, "this.pacing_rate = -1", "Mine: pacing_rate is -1 after on_timer"),
+        (EVENTS, "while (true) this.x = 1", "own.js: the code has not returned for 5 s"),
+    ],
+)
+def test_errors_of_rounds_and_events_have_line_and_time(
+    browser: Browser, folder: Path, code: str, bad: str, said: str
+) -> None:
+    start_own_code(browser, folder, code.replace("BAD", bad))
+    browser.wait_for("!!document.querySelector('.problems')")
+    found = text(browser, ".problems")
+    assert said in found
+    assert "own.js" in found or re.search(r"after [\d.]+ m?s of simulated time", found)
+
+
+@pytest.mark.parametrize("base", ["WindowRule", "RoundControl", "CongestionControl"])
+def test_a_first_own_algorithm_is_a_click_away(browser: Browser, folder: Path, base: str) -> None:
     open_lab(browser, folder)
+    choose(browser, "as a", base)
+    browser.evaluate("new Promise(done => requestAnimationFrame(() => setTimeout(done)))")
     click(browser, "Write an algorithm")
     browser.wait_for(f"document.querySelector('.tables').textContent.includes('Mine') && {DONE}")
     assert "own.js:Mine" in file_of(browser)
+    assert f"class Mine extends {base}" in text(browser, ".scenario")
     if AXE.is_file():
         assert serious(browser) == []
 
@@ -331,22 +299,23 @@ def test_the_page_fits_any_width(browser: Browser, folder: Path, dark: bool, wid
             assert serious(browser) == []
 
 
-def test_the_saved_figure_is_svg_with_all_curves(browser: Browser, folder: Path) -> None:
-    saved = folder / "saved"
-    saved.mkdir()
-    open_lab(browser, folder)
-    browser.call("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(saved))
-    browser.evaluate("document.querySelector('[data-panel=windows]').nextSibling.click()")
-    browser.wait_for("true")
-    for _ in range(200):
-        if done := list(saved.glob("*.svg")):
-            break
-        browser.evaluate("new Promise(done => setTimeout(done, 20))")
-    assert done[0].name == "two-flows-windows.svg"
-    drawing = done[0].read_text()
+def test_a_figure_is_saved_as_svg_and_as_png(browser: Browser, folder: Path) -> None:
+    open_lab(browser, folder, dark=True)
+    buttons = "[data-panel=windows] + .save button"
+    file = saved(browser, folder / "svg", f"{buttons}:first-child")
+    assert file.name == "two-flows-windows.svg"
+    drawing = file.read_text()
     assert drawing.startswith("<svg")
     assert drawing.count('fill="none"') == 2
-    shutil.rmtree(saved)
+    picture = saved(browser, folder / "png", f"{buttons}:last-child")
+    assert picture.name == "two-flows-windows.png"
+    with Image.open(picture) as image:
+        found = image.convert("RGB").getcolors(1 << 20)
+        assert found is not None
+        colours = {colour for _, colour in found}
+        assert image.size == (1440, 516)
+        assert image.convert("RGB").getpixel((0, 0)) == (255, 255, 255), "as on paper"
+    assert {(0, 114, 178), (213, 94, 0)} & colours, "the colours of the algorithms"
 
 
 def test_a_first_result_is_there_within_seconds(browser: Browser, folder: Path) -> None:
@@ -358,28 +327,6 @@ def test_a_first_result_is_there_within_seconds(browser: Browser, folder: Path) 
         "performance.getEntriesByName('first-contentful-paint')[0].startTime"
     )
     assert painted < 10_000, "far less on an idle machine; this one may be busy"
-
-
-def test_algorithms_are_compared_on_the_path_and_one_is_chosen(
-    browser: Browser, folder: Path
-) -> None:
-    open_lab(browser, folder, TWO.replace('"6 s"', '"6 s"\nseeds = 2\nstart_jitter = "9 ms"'))
-    click(browser, "Compare")
-    browser.wait_for(
-        "document.querySelector('.compare')?.textContent.includes('8 algorithms on this path')"
-        " && document.querySelectorAll('.compare tbody tr').length === 8"
-    )
-    rates = browser.evaluate(
-        "[...document.querySelectorAll('.compare tbody tr')]"
-        ".map(e => parseFloat(e.cells[1].textContent))"
-    )
-    assert rates == sorted(rates, reverse=True)
-    assert "±" in text(browser, ".compare")
-    if AXE.is_file():
-        assert serious(browser) == []
-    click(browser, "Vegas")
-    browser.wait_for("document.querySelector('.cm-content').textContent.includes('\"vegas\"')")
-    assert browser.complaints == []
 
 
 def test_a_trace_comes_with_the_page_or_is_asked_for(browser: Browser, folder: Path) -> None:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 import pytest
 from browser import CHROMIUM, Browser
 
-from dumbbell import papers
+from dumbbell import Experiment, papers
 from dumbbell.cli.plot import plot_folder
+from dumbbell.lab import page_with, read_link
 from dumbbell.papers.outcome import MARKS, VERDICTS
 from dumbbell.papers.page import write_index, write_paper
 from dumbbell.papers.registry import PAPERS
@@ -145,9 +146,23 @@ def test_the_page_closes_what_it_opens_and_names_nothing_twice(html: str) -> Non
 
 
 def test_every_file_that_the_page_links_is_there(folder: Path, html: str) -> None:
-    files = {link for link in Page(html).links if not link.startswith("#")}
-    assert "results.json" in files
+    files = {link.split("#")[0] for link in Page(html).links if not link.startswith("#")}
+    assert {"results.json", "../lab.html"} <= files
     assert [file for file in files if not (folder / file).is_file()] == []
+
+
+def test_every_figure_opens_in_the_laboratory_with_its_experiment(folder: Path, html: str) -> None:
+    experiments = {
+        path.parent.name: Experiment.load(path) for path in folder.glob("runs/*/experiment.toml")
+    }
+    captions = re.findall(r"<figcaption>(.*?)</figcaption>", html, re.S)
+    assert captions
+    for caption in captions:
+        links = re.findall(r'href="\.\./lab\.html(#[^"]+)">([^<]+)</a>', caption)
+        assert links
+        for link, name in links:
+            assert Experiment.parse(read_link(link).toml) == experiments[name]
+    assert html.count(">Open in the laboratory</a>") == len(experiments)
 
 
 def test_every_figure_is_in_the_page_and_beside_it_in_both_formats(folder: Path, html: str) -> None:
@@ -232,7 +247,9 @@ def test_the_front_page_links_every_paper(out: Path) -> None:
         for paper, said in found.items()
     }
     order = sorted(PAPERS, key=lambda paper: -shares[paper])
-    assert page.links == [f"{paper}/index.html" for paper in order for _ in range(2)]
+    of_papers = [f"{paper}/index.html" for paper in order for _ in range(2)]
+    assert page.links == ["lab.html", *of_papers]
+    assert (out / "lab.html").read_text() == page_with()
     assert all((out / picture).is_file() for picture in page.loaded[1:])
     assert page.open == []
 

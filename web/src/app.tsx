@@ -1,21 +1,20 @@
 /** The page. */
 
 import { useEffect, useState } from "preact/hooks";
+import { Compare } from "./compare/compare";
 import type { Source, Valid } from "./engine/protocol";
-import { many } from "./results/format";
-import { Compare } from "./results/compare";
 import { Results } from "./results/results";
 import { Editor } from "./scenario/editor";
 import { Form } from "./scenario/form";
 import { classesOf, OwnCode } from "./scenario/own";
 import { Traces } from "./scenario/traces";
 import { presets } from "./scenario/presets";
+import { codeOf, poolFor } from "./runs";
+import { pack, TABS, type Tab, type View } from "./share/link";
 import { Share } from "./share/share";
-import { codeOf, poolFor, useLab, type Lab } from "./state";
+import { useLab, type Lab } from "./state";
+import { Status } from "./status";
 import { Watch } from "./watch/watch";
-
-const TABS = { run: "Run", watch: "Watch", compare: "Compare" } as const;
-type Tab = keyof typeof TABS;
 
 type Theme = "auto" | "light" | "dark";
 
@@ -62,70 +61,29 @@ function Presets({ lab }: { lab: Lab }) {
   );
 }
 
-function Status({ lab }: { lab: Lab }) {
-  const { share, failure, problems, waits, valid, runs } = lab;
-  if (problems.length) {
-    return (
-      <ul class="problems" role="alert">
-        {problems.slice(0, 5).map(({ line, key, problem }, at) => (
-          <li key={at}>
-            {line > 0 && <b>Line {line}: </b>}
-            {key && <code>{key}</code>}
-            {key && ": "}
-            {problem}
-          </li>
-        ))}
-      </ul>
-    );
-  }
-  if (failure) return <p class="problems" role="alert">{failure}</p>;
-  if (share !== null) {
-    return (
-      <p class="status" role="status">
-        <progress value={share} max={1} aria-label="Runs" /> {Math.round(share * 100)} %
-        <button type="button" onClick={lab.cancel}>
-          Cancel
-        </button>
-      </p>
-    );
-  }
-  if (waits && valid) {
-    const packets = valid.work * valid.experiment.seeds.length;
-    return (
-      <p class="status" role="status">
-        <button type="button" class="main" onClick={lab.run}>
-          Run
-        </button>{" "}
-        {lab.trusted ? `about ${many(packets)} packets` : "This scenario has code of its own; it runs in a worker without access to the page or the network."}
-      </p>
-    );
-  }
-  return <Ran valid={valid} runs={runs} />;
+/** Keeps the scenario and what is shown in the address, so that reloading the page brings them back. */
+function useAddress(source: Source, { tab, at }: View): void {
+  useEffect(() => {
+    const later = setTimeout(() => void pack(source, { tab, at }).then((fragment) => history.replaceState(null, "", `#${fragment}`)), 300);
+    return () => clearTimeout(later);
+  }, [source, tab, at]);
 }
 
-function Ran({ valid, runs }: Pick<Lab, "valid" | "runs">) {
-  if (!runs) return <p class="status soft" role="status">Starting the engine …</p>;
-  const packets = runs.outputs.reduce((sum, { dataPackets }) => sum + dataPackets, 0);
-  const took = runs.outputs.reduce((sum, output) => sum + output.took, 0) / 1e3;
-  return (
-    <div class="status soft" role="status" data-done={String(valid === runs.checked)}>
-      {many(packets)} packets in {took.toFixed(2)} s
-      {runs.checked.warnings.map((warning) => (
-        <p key={warning} class="warning">
-          {warning}
-        </p>
-      ))}
-    </div>
-  );
+interface Props {
+  first: Source;
+  view: View;
+  embedded: boolean;
+  complaint: string;
 }
 
-export function App({ first, embedded, complaint }: { first: Source; embedded: boolean; complaint: string }) {
+export function App({ first, view, embedded, complaint }: Props) {
   const lab = useLab(first);
   const [theme, dark, setTheme] = useTheme();
-  const [tab, setTab] = useState<Tab>("run");
+  const [tab, setTab] = useState<Tab>(view.tab);
   const [sharing, share] = useState(false);
-  const [moment, setMoment] = useState(0);
+  const [moment, setMoment] = useState(view.at);
   const { source, runs } = lab;
+  useAddress(source, { tab, at: moment });
   const change = (toml: string): void => lab.setSource({ ...source, toml });
   return (
     <div class={embedded ? "page embedded" : "page"}>
@@ -146,11 +104,11 @@ export function App({ first, embedded, complaint }: { first: Source; embedded: b
         </div>
       </header>
       {complaint && <p class="problems" role="alert">{complaint}</p>}
-      {sharing && <Share source={source} checked={lab.valid} outputs={runs?.outputs ?? []} close={() => share(false)} />}
+      {sharing && <Share source={source} view={{ tab, at: moment }} checked={lab.valid} outputs={runs?.outputs ?? []} close={() => share(false)} />}
       <main>
         <div class="scenario">
           <Form text={source.toml} own={classesOf(source.code)} checked={lab.valid} facts={lab.facts} change={change} />
-          <Status lab={lab} />
+          <Status outcome={lab} trusted={lab.trusted} />
           <details open={!embedded}>
             <summary>The file</summary>
             <Editor label="Experiment file (TOML)" text={source.toml} facts={lab.facts} problems={lab.problems} change={change} />
@@ -170,7 +128,7 @@ export function App({ first, embedded, complaint }: { first: Source; embedded: b
             {tab === "run" && runs && (
               <Results {...runs} dark={dark} stale={lab.share !== null || lab.waits} pick={(time) => setMoment(time)} />
             )}
-            {tab === "compare" && <Comparing lab={lab} />}
+            {tab === "compare" && <Comparing lab={lab} dark={dark} />}
             {tab === "watch" && <Watching lab={lab} dark={dark} from={moment} moved={setMoment} />}
           </div>
         </div>
@@ -185,12 +143,11 @@ export function App({ first, embedded, complaint }: { first: Source; embedded: b
 
 const WAITS = "The scenario has code of its own. Press Run to let it run.";
 
-/** The algorithms on the path of the scenario, unless that would take long. */
-function Comparing({ lab }: { lab: Lab }) {
+function Comparing({ lab, dark }: { lab: Lab; dark: boolean }) {
   const { valid, facts, source } = lab;
   if (!valid || !facts) return <p class="soft">The comparison follows when the file is valid.</p>;
   if (!lab.trusted) return <p class="soft">{WAITS}</p>;
-  return <Compare checked={valid} source={source} algorithms={[...facts.algorithms, ...classesOf(source.code)]} choose={lab.setSource} />;
+  return <Compare lab={lab} checked={valid} algorithms={[...facts.algorithms, ...classesOf(source.code)]} dark={dark} />;
 }
 
 /** The animation of the scenario whose results are shown. */

@@ -5,7 +5,7 @@ import "uplot/dist/uPlot.min.css";
 import { App } from "./app";
 import type { Source } from "./engine/protocol";
 import { FIRST } from "./scenario/presets";
-import { unpack } from "./share/link";
+import { unpack, viewOf } from "./share/link";
 import "./style.css";
 
 async function start(): Promise<void> {
@@ -16,10 +16,14 @@ async function start(): Promise<void> {
   } catch (error) {
     complaint = `${error instanceof Error ? error.message : String(error)}. Here is another scenario instead.`;
   }
-  const first = found ?? { toml: FIRST.text, code: "", traces: {} };
+  const first = found ?? { toml: FIRST.text, code: "", traces: {}, beside: "" };
   const embedded = new URLSearchParams(location.search).has("embed");
   const host = document.getElementById("app");
-  if (host) render(<App first={first} embedded={embedded} complaint={complaint} />, host);
+  const view = viewOf(location.hash);
+  if (host) render(<App first={first} view={view} embedded={embedded} complaint={complaint} />, host);
 }
 
 void start();
+
+/** For tests: the numbers that the page shows. */
+export { jainOverTime, mean, summarise, throughputs } from "./results/metrics";

@@ -3,6 +3,7 @@
 //! Experiments and errors cross the border as JSON, columns of tables as typed arrays.
 
 mod experiment;
+mod facts;
 mod own;
 mod run;
 

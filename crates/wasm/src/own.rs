@@ -3,14 +3,15 @@
 //! The objects live in JavaScript (`web/src/engine/own.ts`); here they are numbers. A call passes
 //! facts as numbers in an array and gets the control parameters back in its first places.
 
+use crate::facts;
 use dumbbell_cc::{
-    Ack, AlgorithmFactory, AnySlowStart, CaState, CongestionControl, CongestionEvent,
-    ConnectionConfig, ControlParameters, CustomAlgorithm, Metric, Options, Path, Sent, Signal,
+    Ack, AlgorithmFactory, AnySlowStart, CongestionControl, CongestionEvent, ConnectionConfig,
+    ControlParameters, CustomAlgorithm, Metric, Options, Path, RoundAggregator, Sent, Signal,
     WindowRule, Windowed,
 };
 use dumbbell_experiment::algorithm::Custom;
 use dumbbell_sim::Scenario;
-use dumbbell_units::{Rate, Span, Time};
+use dumbbell_units::Time;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use wasm_bindgen::prelude::*;
@@ -33,7 +34,11 @@ extern "C" {
     #[wasm_bindgen(js_namespace = ["globalThis", "own"], catch)]
     fn names(object: u32) -> Result<Vec<String>, JsValue>;
 
-    /// The value of the option `hystart` of a window rule; empty for another class.
+    /// What the class derives from: "rule", "round" or "ack".
+    #[wasm_bindgen(js_namespace = ["globalThis", "own"])]
+    fn tier(object: u32) -> String;
+
+    /// The value of the option `hystart` of a window rule.
     #[wasm_bindgen(js_namespace = ["globalThis", "own"])]
     fn hystart(object: u32) -> String;
 
@@ -83,13 +88,16 @@ fn create(
     let mut facts = [init.now.as_secs_f64(), f64::from(init.mss), init.initial_window, 0.0];
     facts[3] = (init.seed >> 11) as f64; // 53 bits, which a number of JavaScript holds
     let object = Object { number: make(class, options, &mut facts)?, name: class.to_owned() };
-    let slow_start = hystart(object.number);
-    if slow_start.is_empty() {
-        let control = control_of(&facts);
-        let prr = uses_prr(object.number);
-        return Ok(Box::new(Controller { object, control, timer: None, uses_prr: prr }));
+    let tier = tier(object.number);
+    if tier != "rule" {
+        let (control, uses_prr) = (facts::control_of(&facts), uses_prr(object.number));
+        let controller = Controller { object, control, timer: None, uses_prr };
+        return Ok(match tier.as_str() {
+            "round" => Box::new(Round { controller, rounds: RoundAggregator::default() }),
+            _ => Box::new(controller),
+        });
     }
-    let slow_start = format!("{class}(hystart={slow_start})")
+    let slow_start = format!("{class}(hystart={})", hystart(object.number))
         .parse::<Options>()
         .and_then(|mut one| AnySlowStart::from_options(&mut one, AnySlowStart::STANDARD))
         .map_err(|error| JsValue::from_str(&error.to_string()))?;
@@ -126,6 +134,7 @@ enum Method {
     OnTimeout,
     OnUndo,
     Inspect,
+    OnRound,
 }
 
 /// An object in JavaScript.
@@ -145,16 +154,21 @@ impl Clone for Object {
     }
 }
 
-const FACTS: usize = 26;
-/// Facts of an event come after those of the path.
-const EVENT: usize = 14;
-
 impl Object {
-    /// Calls a method; false if it failed.
-    fn call(&self, method: Method, path: &Path, event: &[f64]) -> Option<[f64; FACTS]> {
-        let mut facts = [0.0; FACTS];
-        facts[..EVENT].copy_from_slice(&facts_of(path));
-        facts[EVENT..EVENT + event.len()].copy_from_slice(event);
+    /// Calls a method, which writes its answer over the facts; nothing if it failed.
+    fn call(&self, method: Method, path: &Path, event: &[f64]) -> Option<Vec<f64>> {
+        self.call_rule(method, path, event, [0.0; 2])
+    }
+
+    /// Calls a method of a window rule that takes more than an event.
+    fn call_rule(
+        &self,
+        method: Method,
+        path: &Path,
+        event: &[f64],
+        arguments: [f64; 2],
+    ) -> Option<Vec<f64>> {
+        let mut facts = facts::facts(path, event, arguments);
         match call(self.number, method as u32, &mut facts) {
             Ok(()) => Some(facts),
             Err(error) => {
@@ -194,74 +208,6 @@ fn intern(name: String) -> &'static str {
     })
 }
 
-fn seconds(span: Option<Span>) -> f64 {
-    span.map_or(f64::NAN, Span::as_secs_f64)
-}
-
-fn flag(is_true: bool) -> f64 {
-    f64::from(u8::from(is_true))
-}
-
-fn facts_of(path: &Path) -> [f64; EVENT] {
-    let state = match path.ca_state {
-        CaState::Open => 0.0,
-        CaState::Disorder => 1.0,
-        CaState::Cwr => 2.0,
-        CaState::Recovery => 3.0,
-        CaState::Loss => 4.0,
-    };
-    [
-        path.now.as_secs_f64(),
-        f64::from(path.mss),
-        seconds(path.srtt),
-        seconds(path.min_rtt),
-        f64::from(path.in_flight),
-        path.delivered as f64,
-        path.lost as f64,
-        path.marked as f64,
-        state,
-        flag(path.cwnd_limited),
-        path.next_seq as f64,
-        path.una as f64,
-        path.pacing_rate.map_or(f64::NAN, Rate::bytes_per_sec),
-        0.0,
-    ]
-}
-
-fn facts_of_ack(ack: &Ack) -> [f64; 12] {
-    let rate = ack.rate.unwrap_or_default();
-    [
-        f64::from(ack.delivered),
-        f64::from(ack.acked),
-        f64::from(ack.lost),
-        f64::from(ack.marked),
-        seconds(ack.rtt),
-        f64::from(ack.prior_in_flight),
-        ack.rate.map_or(f64::NAN, |sample| sample.rate.bytes_per_sec()),
-        f64::from(rate.delivered),
-        rate.interval.as_secs_f64(),
-        flag(rate.send_state.app_limited),
-        0.0,
-        0.0,
-    ]
-}
-
-fn facts_of_event(event: &CongestionEvent) -> [f64; 5] {
-    let signal = match event.signal {
-        Signal::Loss if event.is_nak => 3.0,
-        Signal::Loss => 0.0,
-        Signal::Ecn => 1.0,
-        Signal::Timeout => 2.0,
-    };
-    [signal, flag(event.new_episode), f64::from(event.packets), event.seq as f64, 0.0]
-}
-
-/// The window, the threshold and the pacing rate in the first places of an answer.
-fn control_of(facts: &[f64]) -> ControlParameters {
-    let pacing = Some(facts[2]).filter(|rate| !rate.is_nan()).map(Rate::from_bytes_per_sec);
-    ControlParameters::new(facts[0]).with_ssthresh(facts[1]).with_pacing_rate(pacing)
-}
-
 /// A class that derives from `CongestionControl`.
 #[derive(Clone, Debug)]
 struct Controller {
@@ -274,7 +220,7 @@ struct Controller {
 impl Controller {
     fn notify(&mut self, method: Method, path: &Path, event: &[f64]) {
         if let Some(facts) = self.object.call(method, path, event) {
-            self.control = control_of(&facts);
+            self.control = facts::control_of(&facts);
             let timer = Some(facts[3]).filter(|at| !at.is_nan());
             self.timer = timer.map(|at| Time::from_nanos((at * 1e9) as u64));
         }
@@ -283,11 +229,11 @@ impl Controller {
 
 impl CongestionControl for Controller {
     fn on_ack(&mut self, path: &Path, ack: &Ack) {
-        self.notify(Method::OnAck, path, &facts_of_ack(ack));
+        self.notify(Method::OnAck, path, &facts::of_ack(ack));
     }
 
     fn on_congestion(&mut self, path: &Path, event: &CongestionEvent) {
-        self.notify(Method::OnCongestion, path, &facts_of_event(event));
+        self.notify(Method::OnCongestion, path, &facts::of_event(event));
     }
 
     fn control(&self) -> ControlParameters {
@@ -299,8 +245,7 @@ impl CongestionControl for Controller {
     }
 
     fn on_sent(&mut self, path: &Path, sent: &Sent) {
-        let event = [sent.seq as f64, flag(sent.retransmission), flag(sent.from_idle)];
-        self.notify(Method::OnSent, path, &event);
+        self.notify(Method::OnSent, path, &facts::of_sent(sent));
     }
 
     fn on_spurious_loss(&mut self, path: &Path) {
@@ -325,6 +270,43 @@ impl CongestionControl for Controller {
     }
 }
 
+/// A class that derives from `RoundControl`.
+#[derive(Clone, Debug)]
+struct Round {
+    controller: Controller,
+    rounds: RoundAggregator,
+}
+
+impl CongestionControl for Round {
+    fn on_ack(&mut self, path: &Path, ack: &Ack) {
+        if let Some(round) = self.rounds.update(path, ack) {
+            self.controller.notify(Method::OnRound, path, &facts::of_round(&round));
+        }
+    }
+
+    fn on_congestion(&mut self, path: &Path, event: &CongestionEvent) {
+        if event.new_episode || event.signal == Signal::Timeout {
+            self.controller.on_congestion(path, event);
+        }
+    }
+
+    fn on_established(&mut self, path: &Path) {
+        self.rounds.begin(path);
+    }
+
+    fn control(&self) -> ControlParameters {
+        self.controller.control()
+    }
+
+    fn uses_prr(&self) -> bool {
+        self.controller.uses_prr()
+    }
+
+    fn inspect(&self, show: &mut dyn FnMut(Metric)) {
+        self.controller.inspect(show);
+    }
+}
+
 /// A class that derives from `WindowRule`.
 #[derive(Clone, Debug)]
 struct Rule {
@@ -335,20 +317,20 @@ struct Rule {
 
 impl WindowRule for Rule {
     fn increase(&mut self, cwnd: f64, acked: f64, path: &Path, ack: &Ack) -> f64 {
-        let mut event = facts_of_ack(ack);
-        (event[10], event[11]) = (cwnd, acked);
-        self.object.call(Method::Increase, path, &event).map_or(0.0, |facts| facts[0])
+        let facts = facts::of_ack(ack);
+        let answer = self.object.call_rule(Method::Increase, path, &facts, [cwnd, acked]);
+        answer.map_or(0.0, |facts| facts[0])
     }
 
     fn decrease(&mut self, cwnd: f64, path: &Path, event: &CongestionEvent) -> f64 {
         self.last.clone_from(path);
-        let mut facts = facts_of_event(event);
-        facts[4] = cwnd;
-        self.object.call(Method::Decrease, path, &facts).map_or(1.0, |facts| facts[0])
+        let facts = facts::of_event(event);
+        let answer = self.object.call_rule(Method::Decrease, path, &facts, [cwnd, 0.0]);
+        answer.map_or(1.0, |facts| facts[0])
     }
 
     fn observe(&mut self, path: &Path, ack: &Ack) {
-        self.object.call(Method::Observe, path, &facts_of_ack(ack));
+        self.object.call(Method::Observe, path, &facts::of_ack(ack));
     }
 
     fn on_timeout(&mut self) {

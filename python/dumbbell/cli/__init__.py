@@ -24,11 +24,11 @@ from dumbbell.errors import DumbbellError, Interrupted, OverwriteError
 _INTERRUPTED: Final = 130
 
 _PLAIN: Final = {
-    r"Input should be greater than or equal to (\d+)": r"must be a whole number of at least \1",
-    r"Input should be less than or equal to (\d+)": r"must be a whole number of at most \1",
-    r"Input should be a valid integer.*": "must be a whole number",
+    r"\S+ is not in the range x>=(\d+)": r"must be a whole number of at least \1",
+    r"\S+ is not in the range (\d+)<=x<=(\d+)": r"must be a whole number from \1 to \2",
+    r"'.*' is not a valid int( range)?": "must be a whole number",
 }
-"""How pydantic, through Typer, describes a number that is not valid, and how we do."""
+"""How Typer describes a number that is not valid, and how we do."""
 
 
 def main() -> None:

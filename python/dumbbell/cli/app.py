@@ -15,7 +15,6 @@ from dumbbell.cli.compare import compare_algorithms
 from dumbbell.cli.export import export_result, report_folder
 from dumbbell.cli.files import check_file, list_all, show_explanation, show_schema, write_starter
 from dumbbell.cli.lab import open_lab
-from dumbbell.cli.plain import read_plainly
 from dumbbell.cli.plot import plot_folder
 from dumbbell.cli.query import answer_query
 from dumbbell.cli.reproduce import reproduce_papers
@@ -103,5 +102,4 @@ for _name, _function in COMMANDS.items():
 for _group in (store.app, bpf.app, udt.app):
     app.add_typer(_group)
 
-read_plainly()
 command = typer.main.get_command(app)  # the command, for `main` and for what documents or tests it

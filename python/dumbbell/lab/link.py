@@ -8,9 +8,12 @@ import json
 import re
 import zlib
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from dumbbell.errors import DumbbellError
+
+if TYPE_CHECKING:
+    from dumbbell.experiment.model import Experiment
 
 MOST_BYTES: Final = 2_000_000
 """The size of the largest scenario in a link."""
@@ -29,11 +32,28 @@ class Shared:
         toml: The text of the experiment file.
         code: Algorithms in JavaScript; only the laboratory runs them.
         traces: The texts of trace files by their names.
+        beside: The text of the experiment file that it is compared with.
     """
 
     toml: str
     code: str = ""
     traces: dict[str, str] = field(default_factory=dict)
+    beside: str = ""
+
+
+_LONG: Final = 4000
+"""A longer fragment than this, such as one with a trace, is not put into reports."""
+
+
+def fragment_of(experiment: Experiment) -> str:
+    """The fragment of an experiment.
+
+    Empty if the page cannot run it, because an algorithm is in Python, or if it would be long.
+    """
+    if any(":" in flow.cc for flow in experiment.flows):
+        return ""
+    fragment = to_fragment(Shared(experiment.to_toml()))
+    return fragment if len(fragment) <= _LONG else ""
 
 
 def is_link(text: str) -> bool:
@@ -46,6 +66,7 @@ def to_fragment(shared: Shared) -> str:
     content: dict[str, Any] = {"toml": shared.toml}
     content |= {"code": shared.code} if shared.code.strip() else {}
     content |= {"traces": shared.traces} if shared.traces else {}
+    content |= {"beside": shared.beside} if shared.beside else {}
     text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
     packer = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)
     packed = packer.compress(text.encode()) + packer.flush()
@@ -63,13 +84,13 @@ def read_link(link: str) -> Shared:
         raise DumbbellError(f"the link is of another version of the laboratory; {_SHAPE}")
     text = re.match(r"[\w-]*", fragment.removeprefix(_MARK), re.ASCII)
     content = _unpack(text.group() if text else "")
-    toml, code = content.get("toml"), content.get("code", "")
-    traces = content.get("traces", {})
-    if not (isinstance(toml, str) and isinstance(code, str) and isinstance(traces, dict)):
+    toml: Any = content.get("toml")
+    code = content.get("code", "")
+    traces, beside = content.get("traces", {}), content.get("beside", "")
+    texts = [toml, code, beside, *(traces.values() if isinstance(traces, dict) else [None])]
+    if not all(isinstance(text, str) for text in texts):
         raise DumbbellError(f"the link holds no scenario; {_SHAPE}")
-    if not all(isinstance(one, str) for one in traces.values()):
-        raise DumbbellError(f"the link holds no scenario; {_SHAPE}")
-    return Shared(toml, code, traces)
+    return Shared(toml, code, traces, beside)
 
 
 def _unpack(text: str) -> dict[str, Any]:

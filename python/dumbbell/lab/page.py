@@ -8,6 +8,9 @@ from typing import Final
 from dumbbell.lab.link import Shared, to_fragment
 
 _PAGE: Final = Path(__file__).with_name("lab.html")
+NAME: Final = "lab.html"
+"""The file of the page in a folder of reports; they link to it."""
+
 _PLACE: Final = '<meta name="scenario" content="">'
 
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
+from dumbbell import lab
+from dumbbell.experiment.files import write_text
 from dumbbell.figures import inline
 from dumbbell.papers import numbers, outcome
 from dumbbell.papers.helpers import minus
@@ -55,8 +57,12 @@ def write_paper(of: Reproduction, out: Path | None = None) -> Path:
 
 
 def write_index(reproductions: Sequence[Reproduction], out: Path) -> Path:
-    """Writes ``index.html`` into `out`, with a card for each paper, the best confirmed first."""
+    """Writes ``index.html`` into `out`, with a card for each paper, the best confirmed first.
+
+    Beside it is the laboratory, to which figures and runs of the papers' pages link.
+    """
     path = out / "index.html"
+    write_text(out / lab.NAME, lab.page_with())
     ordered = sorted(reproductions, key=outcome.confirmed_share, reverse=True)
     sources = dict.fromkeys(of.linux for of in ordered if of.linux)
     page.write(
@@ -80,7 +86,9 @@ def cover_of(of: Reproduction) -> PaperFigure | None:
 def _figure(of: Reproduction, figure: PaperFigure) -> dict[str, Any]:
     spec, text = figure.spec, of.svg(figure).read_text(encoding="utf-8")
     svg = inline(text, spec.file, f"{spec.heading}. {spec.caption}")
-    return {"spec": spec, "command": of.command(spec.id), "svg": Markup(svg)}
+    shown = {view.name: view for view in of.views if view.fragment}
+    views = [shown[name] for name in figure.experiments if name in shown]
+    return {"spec": spec, "command": of.command(spec.id), "svg": Markup(svg), "views": views}
 
 
 def _settings(views: Sequence[ResultPage]) -> dict[str, list[tuple[str, str, list[str]]]]:

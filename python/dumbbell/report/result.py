@@ -16,6 +16,7 @@ from dumbbell.display import Cell, Column, Table
 from dumbbell.engine.compare import SHOWN
 from dumbbell.figures import labelled
 from dumbbell.figures.result import MOST_FLOWS
+from dumbbell.lab.link import fragment_of
 from dumbbell.report import series
 from dumbbell.results.summary import MEANS, Summary, means, summary_tables
 
@@ -50,6 +51,7 @@ class ResultPage:
     meta: dict[str, Any]  # version, seeds, machine, wall time
     invalid: list[str]  # why runs are invalid; empty if none is
     commands: list[tuple[str, str]]  # what to type to make it, and its figures, again
+    fragment: str  # of its link into the laboratory; empty if the page cannot run it
 
 
 def result_pages(results: Mapping[str, Result], places: Mapping[str, str]) -> list[ResultPage]:
@@ -120,6 +122,7 @@ def _result_page(
         meta=result.meta,
         invalid=result.invalid_reasons,
         commands=_commands(place),
+        fragment=fragment_of(experiment),
     )
 
 

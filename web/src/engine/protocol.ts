@@ -128,6 +128,8 @@ export interface Source {
   toml: string;
   code: string;
   traces: Record<string, string>;
+  /** The file of the scenario that it is compared with; empty if there is none. */
+  beside: string;
 }
 
 export type Task =

@@ -1,9 +1,9 @@
-/** Figures as SVG, samples as CSV. */
+/** Figures as SVG and PNG, samples as CSV. */
 
 import type { Output, Valid } from "../engine/protocol";
 import { moment, significant } from "./format";
-import { STATES } from "./looks";
-import { colourOf, type View } from "./chart";
+import type { View } from "./chart";
+import { printed, STATES } from "./looks";
 import type { Curve, Panel } from "./panels";
 
 const WIDTH = 720;
@@ -46,7 +46,7 @@ function range(t: number[], curve: Curve, x: (t: number) => number, y: (v: numbe
   });
   const up = there.map(({ time, high }) => `${x(time).toFixed(1)} ${y(high).toFixed(1)}`);
   const down = there.reverse().map(({ time, low }) => `${x(time).toFixed(1)} ${y(low).toFixed(1)}`);
-  return there.length > 1 ? `<path d="M${[...up, ...down].join("L")}Z" fill="${colourOf(curve.colour)}" fill-opacity="0.2"/>` : "";
+  return there.length > 1 ? `<path d="M${[...up, ...down].join("L")}Z" fill="${printed(curve.colour)}" fill-opacity="0.2"/>` : "";
 }
 
 /** A panel as an SVG drawing, in the colours of a light page. */
@@ -67,7 +67,7 @@ export function svg(panel: Panel, view: View): string {
       parts.push(`<text x="${LEFT - 6}" y="${(TOP + (row + 0.6) * height).toFixed(1)}" text-anchor="end">${escape(name)}</text>`);
       for (const span of spans) {
         const [from, to] = [Math.max(span.begin, begin), Math.min(span.end, end)];
-        if (to > from) parts.push(`<path d="M${x(from).toFixed(1)} ${(TOP + (row + 0.1) * height).toFixed(1)}H${x(to).toFixed(1)}v${(height * 0.8).toFixed(1)}H${x(from).toFixed(1)}Z" fill="${colourOf(STATES.get(span.state)?.colour ?? "")}"/>`);
+        if (to > from) parts.push(`<path d="M${x(from).toFixed(1)} ${(TOP + (row + 0.1) * height).toFixed(1)}H${x(to).toFixed(1)}v${(height * 0.8).toFixed(1)}H${x(from).toFixed(1)}Z" fill="${printed(STATES.get(span.state)?.colour ?? "")}"/>`);
       }
     });
   } else {
@@ -78,16 +78,17 @@ export function svg(panel: Panel, view: View): string {
       parts.push(range(panel.t, curve, x, y, view));
       const dash = curve.dash.length ? ` stroke-dasharray="${curve.dash.join(" ")}"` : "";
       for (const d of pieces(panel.t, curve.values, x, y, view)) {
-        parts.push(`<path d="${d}" fill="none" stroke="${colourOf(curve.colour)}" stroke-width="${curve.width}"${dash}/>`);
+        parts.push(`<path d="${d}" fill="none" stroke="${printed(curve.colour)}" stroke-width="${curve.width}"${dash}/>`);
       }
     }
     let at = LEFT + 12 + 8 * (panel.title.length + panel.unit.length);
     for (const { name, colour } of shown.filter(({ flow }) => flow >= 0)) {
-      parts.push(`<path d="M${at} 12h16" stroke="${colourOf(colour)}" stroke-width="2"/><text x="${at + 20}" y="16">${escape(name)}</text>`);
+      parts.push(`<path d="M${at} 12h16" stroke="${printed(colour)}" stroke-width="2"/><text x="${at + 20}" y="16">${escape(name)}</text>`);
       at += 34 + 6.5 * name.length;
     }
   }
-  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${TOP + HEIGHT + 24}" font-family="sans-serif" font-size="11" fill="#1b1f24">${parts.join("")}</svg>\n`;
+  const height = TOP + HEIGHT + 24;
+  return `<svg xmlns="http://www.w3.org/2000/svg" width="${WIDTH}" height="${height}" viewBox="0 0 ${WIDTH} ${height}" font-family="sans-serif" font-size="11" fill="#1b1f24">${parts.join("")}</svg>\n`;
 }
 
 /** The samples of all flows as CSV, one row for each seed, time and flow. */
@@ -111,9 +112,31 @@ export function csv(checked: Valid, outputs: Output[]): string {
   return `${lines.join("\n")}\n`;
 }
 
-/** Offers a text as a file. */
-export function save(name: string, text: string, type: string): void {
-  const url = URL.createObjectURL(new Blob([text], { type }));
+/** How many pixels of a PNG a unit of the drawing takes. */
+const SCALE = 2;
+
+/** A drawing in pixels, on white. */
+export async function png(drawing: string): Promise<Blob> {
+  const image = new Image();
+  image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(drawing)}`;
+  await image.decode();
+  return pixels(image, SCALE * image.width, SCALE * image.height, "#ffffff");
+}
+
+/** A picture as a PNG on a background. */
+export function pixels(picture: CanvasImageSource, width: number, height: number, background: string): Promise<Blob> {
+  const canvas = Object.assign(document.createElement("canvas"), { width, height });
+  const ctx = canvas.getContext("2d");
+  if (!ctx) throw new Error("the browser gives no canvas to draw on");
+  ctx.fillStyle = background;
+  ctx.fillRect(0, 0, width, height);
+  ctx.drawImage(picture, 0, 0, width, height);
+  return new Promise((done, fail) => canvas.toBlob((blob) => (blob ? done(blob) : fail(new Error("the picture is too large")))));
+}
+
+/** Offers a file. */
+export function save(name: string, content: Blob | string, type = "text/plain"): void {
+  const url = URL.createObjectURL(new Blob([content], { type }));
   const link = document.createElement("a");
   [link.href, link.download] = [url, name];
   link.click();

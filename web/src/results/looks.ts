@@ -24,6 +24,9 @@ export function themed(colour: string): string {
   return variable(colour === looks.ink ? "--ink" : "--faint");
 }
 
+/** A colour as it is on white paper. */
+export const printed = (colour: string): string => (colour === "ink" ? looks.ink : colour === "faint" ? looks.faint : colour);
+
 export function variable(name: string): string {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }

@@ -171,36 +171,42 @@ export function windowWidth(scenario: Scenario): number {
 }
 
 /** Throughput of every flow in windows back to back: times of their ends, and bit/s by flow. */
-export function throughputs(output: Output, scenario: Scenario): { t: number[]; rates: number[][] } {
-  const width = windowWidth(scenario);
-  const count = Math.max(Math.round(scenario.duration_ns / 1e9 / width), 1);
-  const t = Array.from({ length: count }, (_, at) => (at + 1) * width);
-  const of = rowsBy(output.tables["series"] ?? {}, "flow");
-  const rates = scenario.flows.map((_, flow) => windowed(output, scenario, flow, of.get(flow) ?? [], t, width));
-  return { t, rates };
+export interface Windows {
+  t: number[];
+  rates: number[][];
 }
 
-function windowed(
-  output: Output,
-  scenario: Scenario,
-  flow: number,
-  rows: number[],
-  t: number[],
-  width: number,
-): number[] {
+/** As `dumbbell.metrics.windows`; `whole` leaves out the windows in which a flow starts or ends. */
+export function throughputs(output: Output, scenario: Scenario, whole = false): Windows {
+  const width = windowWidth(scenario);
+  const of = rowsBy(output.tables["series"] ?? {}, "flow");
+  const found = scenario.flows.map((_, flow) => windowed(output, scenario, flow, of.get(flow) ?? [], width, whole));
+  const count = Math.max(...found.map(({ length }) => length), 1);
+  const t = Array.from({ length: count }, (_, at) => (at + 1) * width);
+  return { t, rates: found.map((rates) => t.map((_, at) => rates[at] ?? NaN)) };
+}
+
+function windowed(output: Output, scenario: Scenario, flow: number, rows: number[], width: number, whole: boolean): number[] {
   const { flows = {}, series = {} } = output.tables;
   const [times, values] = [series["t"] ?? new Float64Array(), series["delivered"] ?? new Float64Array()];
   const [start, end] = [flows["start"]?.[flow] ?? 0, endOf(output, scenario, flow)];
+  if (!(end > start)) return [];
+  const number = Math.ceil(end / width - MICRO);
+  // A rest of less than half a window belongs to the window before.
+  const left = whole || end / width >= number - 0.5 ? number : number - 1;
+  const last = Math.max(left, Math.floor(start / width + MICRO) + 1);
   let [row, before] = [0, 0];
-  return t.map((until, at) => {
-    while (row < rows.length && (times[rows[row] ?? 0] ?? 0) <= until + MICRO) row += 1;
-    const isLast = row >= rows.length;
-    const now = isLast ? (flows["delivered"]?.[flow] ?? 0) : row > 0 ? (values[rows[row - 1] ?? 0] ?? 0) : 0;
-    const active = Math.min(until, end) - Math.max(until - width, start);
-    const rate = active > MICRO ? (8 * (now - before)) / active : NaN;
+  return Array.from({ length: last }, (_, at) => {
+    const [begin, until] = [at * width, (at + 1) * width];
+    while (row < rows.length && (times[rows[row] ?? 0] ?? 0) <= until + MICRO * width) row += 1;
+    const isLast = at + 1 === last;
+    const now = isLast ? counted(output, flow, rows, "delivered", end) : row > 0 ? (values[rows[row - 1] ?? 0] ?? 0) : 0;
+    const [late, early] = [start - begin, until - end];
+    const active = width - Math.max(late, 0) - (isLast ? early : 0);
+    const rate = (8 * (now - before)) / active;
     before = now;
-    // A flow that lives for a small part of a window has no rate there that could be compared.
-    return active < width / 2 && at > 0 && at < t.length - 1 ? NaN : rate;
+    const isFull = late <= MICRO && early <= MICRO;
+    return active > MICRO && (isFull || !whole) ? rate : NaN;
   });
 }
 
@@ -218,6 +224,12 @@ const STUDENT = [
   2.11, 2.101, 2.093, 2.086, 2.08, 2.074, 2.069, 2.064, 2.06, 2.056, 2.052, 2.048, 2.045, 2.042,
 ];
 
+/** The quantile for more degrees of freedom: a series around that of the normal distribution. */
+function student(freedom: number): number {
+  const z = 1.959963984540054;
+  return STUDENT[freedom - 1] ?? z + (z ** 3 + z) / (4 * freedom) + (5 * z ** 5 + 16 * z ** 3 + 3 * z) / (96 * freedom ** 2);
+}
+
 export interface Estimate {
   value: number;
   /** Half the width of the 95 % interval; NaN with one value. */
@@ -230,6 +242,5 @@ export function mean(values: number[]): Estimate {
   const value = known.reduce((a, b) => a + b, 0) / known.length;
   if (known.length < 2) return { value, half: NaN };
   const variance = known.reduce((sum, one) => sum + (one - value) ** 2, 0) / (known.length - 1);
-  const quantile = STUDENT[known.length - 2] ?? 1.96;
-  return { value, half: quantile * Math.sqrt(variance / known.length) };
+  return { value, half: student(known.length - 1) * Math.sqrt(variance / known.length) };
 }

@@ -84,9 +84,9 @@ function sampled(t: number[], table: Table, column: string, count: number, scale
 
 /** Mean and range over seeds, time by time. */
 function over(seeds: (number | null)[][]): Pick<Curve, "values" | "low" | "high"> {
-  const [first = []] = seeds;
-  if (seeds.length === 1) return { values: first };
-  const columns = first.map((_, at) => seeds.map((line) => line[at] ?? null).filter((value) => value !== null));
+  const longest = seeds.reduce((a, b) => (b.length > a.length ? b : a), []);
+  if (seeds.length === 1) return { values: longest };
+  const columns = longest.map((_, at) => seeds.map((line) => line[at] ?? null).filter((value) => value !== null));
   const each = (f: (values: number[]) => number): (number | null)[] =>
     columns.map((values) => (values.length ? f(values) : null));
   return {
@@ -126,9 +126,8 @@ export function panelsOf(checked: Valid, outputs: Output[], inner: string): Pane
   const looks = flowLooks(checked);
   const series = (column: string, scale: number) => (output: Output) =>
     sampled(timesOf(output), output.tables["series"] ?? {}, column, looks.length, scale);
-  const windows = new Map(outputs.map((output) => [output, throughputs(output, scenario)]));
   const rates = (output: Output): Lines => {
-    const { t, rates } = windows.get(output) ?? { t: [], rates: [] };
+    const { t, rates } = throughputs(output, scenario);
     return [t, rates.map((line) => numbers(line, 1e-6))];
   };
   const panels = [
@@ -140,7 +139,7 @@ export function panelsOf(checked: Valid, outputs: Output[], inner: string): Pane
   if (bands.length) panels.push({ id: "states", title: "BBR's state", unit: "", t: panels[0]?.t ?? [], curves: [], bands });
   panels.push(flowPanel(looks, outputs, "round-trips", "Round-trip time", "ms", series("srtt", 1e3)));
   scenario.links.forEach((link, number) => panels.push(queuePanel(outputs, number, link.name, scenario.links.length)));
-  if (scenario.flows.length > 1) panels.push(jainPanel(outputs, windows));
+  if (scenario.flows.length > 1) panels.push(jainPanel(outputs, checked));
   if (inner) panels.push(flowPanel(looks, outputs, "internals", inner, "", (output) => internals(output, inner, looks.length)));
   return panels;
 }
@@ -158,10 +157,11 @@ function queuePanel(outputs: Output[], number: number, name: string, count: numb
   return { id: `queue-${number}`, title, unit: "kB", t: found[0]?.[0] ?? [], curves: [{ ...curve, ...values }] };
 }
 
-function jainPanel(outputs: Output[], windows: Map<Output, { t: number[]; rates: number[][] }>): Panel {
-  const lines = outputs.map((output) => numbers(jainOverTime(windows.get(output)?.rates ?? []), 1));
+function jainPanel(outputs: Output[], { scenario }: Valid): Panel {
+  const windows = outputs.map((output) => throughputs(output, scenario, true));
+  const lines = windows.map(({ rates }) => numbers(jainOverTime(rates), 1));
   const curve = { name: "Jain's index", flow: -1, colour: "ink", width: 1.2, dash: [] };
-  const t = windows.get(outputs[0] as Output)?.t ?? [];
+  const t = windows.map((one) => one.t).sort((a, b) => b.length - a.length)[0] ?? [];
   return { id: "jain", title: "Jain's index", unit: "", t, curves: [{ ...curve, ...over(lines) }], most: 1 };
 }
 

@@ -12,7 +12,7 @@ export interface Column<T> {
   scale: number;
 }
 
-const FLOWS: Column<FlowSummary>[] = [
+export const FLOWS: Column<FlowSummary>[] = [
   { key: "throughput", title: "Throughput", unit: "Mbit/s", scale: 1e-6 },
   { key: "queue_delay_mean", title: "Queueing delay", unit: "ms", scale: 1e3 },
   { key: "queue_delay_p95", title: "p95 queueing delay", unit: "ms", scale: 1e3 },
@@ -22,7 +22,7 @@ const FLOWS: Column<FlowSummary>[] = [
   { key: "took", title: "Completion time", unit: "s", scale: 1 },
 ];
 
-const LINKS: Column<LinkSummary>[] = [
+export const LINKS: Column<LinkSummary>[] = [
   { key: "utilisation", title: "Utilisation", unit: "%", scale: 1e2 },
   { key: "queue_mean", title: "Mean queue", unit: "kB", scale: 1e-3 },
   { key: "dropped", title: "Dropped", unit: "packets", scale: 1 },
@@ -77,26 +77,41 @@ function Cell({ estimate: { value, half }, format }: { estimate: Estimate; forma
   );
 }
 
+/** Flows that are shown in one row. */
+export interface Group {
+  name: string;
+  cc: string;
+  numbers: number[];
+}
+
+export function groupsOf({ names, scenario }: Valid): Group[] {
+  const together = scenario.flows.length > MOST_ROWS;
+  let next = 0;
+  return names.flatMap((copies) => {
+    const numbers = copies.map(() => next++);
+    const cc = scenario.flows[numbers[0] ?? 0]?.cc ?? "";
+    if (!together) return numbers.map((number, at) => ({ name: copies[at] ?? "", cc, numbers: [number] }));
+    return [{ name: copies.length > 1 ? `${copies[0]} to ${copies.at(-1)}` : (copies[0] ?? ""), cc, numbers }];
+  });
+}
+
+export function FlowName({ name, cc }: Pick<Group, "name" | "cc">) {
+  const { label, colour } = styleOf(cc);
+  return (
+    <>
+      <i class="dot" style={{ background: colour }} />
+      {name} <span class="soft">{label}</span>
+    </>
+  );
+}
+
 export function Tables({ checked, outputs }: { checked: Valid; outputs: Output[] }) {
   const summaries = outputs.map((output) => summarise(output, checked.scenario));
-  const { flows, links } = checked.scenario;
-  const together = flows.length > MOST_ROWS;
-  let next = 0;
-  const groups = checked.names.flatMap((names) => {
-    const numbers = names.map(() => next++);
-    return together ? [{ numbers, name: names.length > 1 ? `${names[0]} to ${names.at(-1)}` : (names[0] ?? "") }]
-      : numbers.map((number, at) => ({ numbers: [number], name: names[at] ?? "" }));
-  });
-  const rows = groups.map(({ numbers, name }) => {
-    const { label, colour } = styleOf(flows[numbers[0] ?? 0]?.cc ?? "");
-    const head = (
-      <>
-        <i class="dot" style={{ background: colour }} />
-        {name} <span class="soft">{label}</span>
-      </>
-    );
-    return { head, values: summaries.flatMap((summary) => numbers.map((number) => summary.flows[number] as FlowSummary)) };
-  });
+  const { links } = checked.scenario;
+  const rows = groupsOf(checked).map(({ numbers, name, cc }) => ({
+    head: <FlowName name={name} cc={cc} />,
+    values: summaries.flatMap((summary) => numbers.map((number) => summary.flows[number] as FlowSummary)),
+  }));
   const linkRows = links.map(({ name }, number) => ({
     head: name,
     values: summaries.map((summary) => summary.links[number] as LinkSummary),

@@ -1,4 +1,4 @@
-/** Scenarios to begin with: lessons, examples, the papers' experiments. */
+/** Scenarios to begin with: exercises, examples, the papers' experiments. */
 
 import made from "made/presets.json";
 
@@ -8,7 +8,7 @@ export interface Preset {
   text: string;
 }
 
-/** All scenarios, the lessons first. */
+/** All scenarios, the exercises first. */
 export const presets = (starter: string): Preset[] => [
   ...made,
   { group: "Templates", name: "The file that dumbbell init writes", text: starter },

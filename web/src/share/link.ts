@@ -33,13 +33,33 @@ function toBase64(bytes: Uint8Array): string {
   return btoa(text).replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
 }
 
+export const TABS = { run: "Run", watch: "Watch", compare: "Compare" } as const;
+export type Tab = keyof typeof TABS;
+
+/** What of a scenario is shown. */
+export interface View {
+  tab: Tab;
+  /** The time at which the animation begins, s; 0 for where there is most to see. */
+  at: number;
+}
+
+/** What a fragment shows of its scenario. */
+export function viewOf(fragment: string): View {
+  const tab = /&tab=(\w+)/.exec(fragment)?.[1] ?? "";
+  const at = Number(/&at=([\d.]+)/.exec(fragment)?.[1]);
+  return { tab: tab in TABS ? (tab as Tab) : "run", at: at > 0 && at < Infinity ? at : 0 };
+}
+
+const viewText = ({ tab, at }: View): string => (tab === "run" ? "" : `&tab=${tab}`) + (tab === "watch" && at ? `&at=${Number(at.toFixed(6))}` : "");
+
 /** The fragment of a scenario, without #. */
-export async function pack(source: Source): Promise<string> {
+export async function pack(source: Source, view: View): Promise<string> {
   const content: Record<string, unknown> = { toml: source.toml };
   if (source.code.trim()) content["code"] = source.code;
   if (Object.keys(source.traces).length) content["traces"] = source.traces;
+  if (source.beside) content["beside"] = source.beside;
   const bytes = new TextEncoder().encode(JSON.stringify(content));
-  return MARK + toBase64(await through(bytes, new CompressionStream("deflate-raw"), Infinity));
+  return MARK + toBase64(await through(bytes, new CompressionStream("deflate-raw"), Infinity)) + viewText(view);
 }
 
 /** The scenario of a fragment; null if it has none. Throws a sentence if it is damaged. */
@@ -58,8 +78,8 @@ export async function unpack(fragment: string): Promise<Source | null> {
     if (error instanceof Error && error.message.startsWith("the link holds")) throw error;
     throw new Error("the link is damaged: a part of it is missing or was changed");
   }
-  const { toml, code = "", traces = {} } = (content ?? {}) as Partial<Source>;
-  const texts = [toml, code, ...Object.values(traces ?? {})];
+  const { toml, code = "", traces = {}, beside = "" } = (content ?? {}) as Partial<Source>;
+  const texts = [toml, code, beside, ...Object.values(traces ?? {})];
   if (!texts.every((one) => typeof one === "string")) throw new Error("the link holds no scenario");
-  return { toml: toml as string, code, traces };
+  return { toml: toml as string, code, traces, beside };
 }

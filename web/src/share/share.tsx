@@ -3,10 +3,11 @@
 import { useEffect, useState } from "preact/hooks";
 import type { Output, Source, Valid } from "../engine/protocol";
 import { csv, save } from "../results/export";
-import { pack } from "./link";
+import { pack, type View } from "./link";
 
 interface Props {
   source: Source;
+  view: View;
   checked: Valid | null;
   outputs: Output[];
   close: () => void;
@@ -39,11 +40,11 @@ function Copy({ label, text, multiline }: { label: string; text: string; multili
   );
 }
 
-export function Share({ source, checked, outputs, close }: Props) {
+export function Share({ source, view, checked, outputs, close }: Props) {
   const [link, setLink] = useState("");
   useEffect(() => {
-    void pack(source).then((fragment) => setLink(`${location.href.split("#")[0]}#${fragment}`));
-  }, [source]);
+    void pack(source, view).then((fragment) => setLink(`${location.href.split("#")[0]}#${fragment}`));
+  }, [source, view.tab, view.at]);
   const title = checked?.experiment.title ?? "";
   const name = fileName(title);
   const frame = `<iframe src="${link.replace("#", "?embed#")}" width="100%" height="720" style="border:0" title="${title.replaceAll('"', "&quot;") || "dumbbell laboratory"}"></iframe>`;
@@ -70,7 +71,7 @@ export function Share({ source, checked, outputs, close }: Props) {
           Save the samples (CSV)
         </button>
       </div>
-      <p class="soft small">Each figure is saved as SVG by the button above it.</p>
+      <p class="soft small">Each figure is saved as SVG or PNG by the buttons above it.</p>
     </section>
   );
 }

@@ -4,10 +4,12 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/ho
 import type { Engine } from "../engine/client";
 import { Cancelled } from "../engine/client";
 import type { Hops, Source, Valid } from "../engine/protocol";
+import { pixels, save } from "../results/export";
 import { many, moment } from "../results/format";
-import { PACKETS, themed } from "../results/looks";
+import { PACKETS, themed, variable } from "../results/looks";
 import { flowLooks } from "../results/panels";
 import { timeText } from "../scenario/quantities";
+import { fileName } from "../share/share";
 import { draw } from "./draw";
 import { Film, stageOf } from "./stage";
 import { Strip } from "./strip";
@@ -150,6 +152,11 @@ export function Watch({ engine, checked, source, seed, from, dark, moved }: Prop
     seek(Math.max(next - 0.4 * speed, 0));
   };
 
+  const picture = async (): Promise<void> => {
+    const drawn = canvas.current;
+    if (drawn) save(`${fileName(checked.experiment.title)}-path.png`, await pixels(drawn, drawn.width, drawn.height, variable("--paper")), "image/png");
+  };
+
   return (
     <section class="watch" aria-label="Animation of the path">
       <div class="stage">
@@ -163,6 +170,7 @@ export function Watch({ engine, checked, source, seed, from, dark, moved }: Prop
         <button type="button" onClick={() => (play(false), seek(time - rtt / 40))} aria-label="A step back">◂ Step</button>
         <button type="button" onClick={() => (play(false), seek(time + rtt / 40))} aria-label="A step forward">Step ▸</button>
         <button type="button" onClick={jump}>Next loss</button>
+        <button type="button" onClick={() => void picture()} disabled={!film}>Save as PNG</button>
         <label class="slider speed">
           <span>Speed</span>
           <input

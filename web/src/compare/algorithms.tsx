@@ -4,11 +4,11 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { Cancelled } from "../engine/client";
 import { isValid, type Output, type Source, type Valid } from "../engine/protocol";
 import { setKey } from "../scenario/text";
-import { codeOf, engine, poolFor } from "../state";
-import { many } from "./format";
-import { styleOf } from "./looks";
-import { mean, summarise } from "./metrics";
-import { Cells, type Column } from "./table";
+import { engine, runAll } from "../runs";
+import { many } from "../results/format";
+import { styleOf } from "../results/looks";
+import { mean, summarise } from "../results/metrics";
+import { Cells, type Column } from "../results/table";
 
 interface Row {
   throughput: number;
@@ -64,7 +64,7 @@ const AT_ONCE = 4e7;
 
 type Rows = Record<string, Row[]>;
 
-export function Compare({ checked, source, algorithms, choose }: Props) {
+export function Algorithms({ checked, source, algorithms, choose }: Props) {
   const [table, setTable] = useState(0);
   const [all, setAll] = useState(false);
   const [rows, setRows] = useState<Rows>({});
@@ -84,10 +84,7 @@ export function Compare({ checked, source, algorithms, choose }: Props) {
     const changed = withCc(cc);
     const valid = await engine.ask({ kind: "check", source: changed }, { signal });
     if (!isValid(valid)) throw new Error(valid.errors[0]?.problem ?? "");
-    const runs = valid.experiment.seeds.map((seed) =>
-      poolFor(codeOf(source)).next().ask({ kind: "run", source: changed, seed }, { signal }),
-    );
-    const outputs = await Promise.all(runs);
+    const outputs = await runAll(changed, valid, { signal });
     if (signal.aborted) return;
     setRows((before) => ({ ...before, [cc]: outputs.map((output) => rowOf(valid, output, at)) }));
   };
@@ -117,7 +114,7 @@ export function Compare({ checked, source, algorithms, choose }: Props) {
     </button>
   );
   return (
-    <section class="compare" aria-label="Comparison">
+    <section class="compare" aria-label="Algorithms on this path">
       <div class="row">
         {checked.names.length > 1 && (
           <label>

@@ -1,0 +1,110 @@
+"""The laboratory's page in headless Chromium: what tests do with it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from browser import CHROMIUM, Browser
+
+from dumbbell.lab import Shared, page_with
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MARKS = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        CHROMIUM is None, reason="no Chromium is installed (apt-get install chromium)"
+    ),
+]
+
+TWO = """\
+title = "Two flows"
+duration = "6 s"  # not long
+
+[[link]]
+name = "bottleneck"
+rate = "10 Mbit/s"
+delay = "10 ms"
+queue = "1 BDP"
+
+[[flow]]
+name = "one"
+cc = "bbr3"
+
+[[flow]]
+name = "two"
+cc = "cubic"
+start = "1 s"
+"""
+DONE = "!!document.querySelector('[data-done=true]')"
+
+
+def open_lab(browser: Browser, folder: Path, toml: str = TWO, **options: Any) -> None:
+    """Opens the page from the disk, with a scenario in it, and waits for its results."""
+    page = folder / "lab.html"
+    page.write_text(page_with(Shared(toml)))
+    browser.call("Page.navigate", url="about:blank")
+    browser.complaints.clear()
+    browser.open(page, **options)
+    browser.wait_for(DONE)
+
+
+def text(browser: Browser, selector: str) -> str:
+    found: str = browser.evaluate(f"document.querySelector({json.dumps(selector)})?.textContent")
+    return found
+
+
+def click(browser: Browser, label: str) -> None:
+    """Clicks the button that says this."""
+    clicked = browser.evaluate(
+        f"(e => e ? (e.click(), true) : false)([...document.querySelectorAll('button')]"
+        f".find(e => e.textContent.trim() === {json.dumps(label)}))"
+    )
+    assert clicked, label
+
+
+def choose(browser: Browser, label: str, value: str) -> None:
+    """Chooses a value, or writes it, in the field of this label."""
+    browser.evaluate(
+        f"(e => {{ e.value = {json.dumps(value)};"
+        "e.dispatchEvent(new Event(e.type === 'range' ? 'input' : 'change', {bubbles: true})); })"
+        f"(document.querySelector('[aria-label=' + CSS.escape({json.dumps(label)}) + ']') ??"
+        f" [...document.querySelectorAll('label')].find(e => e.textContent.startsWith"
+        f"({json.dumps(label)})).querySelector('input, select'))"
+    )
+
+
+def file_of(browser: Browser) -> str:
+    """The text in the editor."""
+    lines: list[str] = browser.evaluate(
+        "[...document.querySelectorAll('.cm-line')].map(e => e.textContent)"
+    )
+    return "\n".join(lines)
+
+
+def write(browser: Browser, old: str, new: str) -> None:
+    """Selects a text in the editor and types another one over it."""
+    browser.evaluate(
+        "(async () => { const line = [...document.querySelectorAll('.cm-line')]"
+        f".find(e => e.textContent.includes({json.dumps(old)}));"
+        "document.querySelector('.cm-content').focus();"
+        "const range = document.createRange(); range.selectNodeContents(line);"
+        "getSelection().removeAllRanges(); getSelection().addRange(range);"
+        "await new Promise(done => setTimeout(done, 50)); })()"
+    )
+    browser.call("Input.insertText", text=new)
+
+
+def saved(browser: Browser, folder: Path, button: str) -> Path:
+    """Clicks a button that saves a file, and waits for the file."""
+    folder.mkdir()
+    browser.call("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(folder))
+    browser.evaluate(f"document.querySelector({json.dumps(button)}).click()")
+    for _ in range(500):
+        if done := [file for file in folder.iterdir() if file.suffix != ".crdownload"]:
+            return done[0]
+        browser.evaluate("new Promise(done => setTimeout(done, 20))")
+    raise AssertionError("nothing was saved")

@@ -1,0 +1,147 @@
+"""The laboratory's comparisons: two scenarios, and algorithms on one path."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from browser import Browser
+from lab_in_browser import DONE, MARKS, TWO, choose, click, file_of, open_lab, text
+from test_accessible import AXE, serious
+
+from dumbbell.lab import Shared, page_with, read_link, to_fragment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = MARKS
+
+BOTH = f"{DONE} && document.querySelectorAll('.pair .panel').length > 0"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("compare")
+
+
+@pytest.fixture(scope="module")
+def browser(folder: Path) -> Iterator[Browser]:
+    with Browser(folder / "profile") as browser:
+        yield browser
+
+
+def cells(browser: Browser, table: str) -> list[list[str]]:
+    """The texts of a table's body."""
+    found: list[list[str]] = browser.evaluate(
+        f"[...document.querySelectorAll('{table} tbody tr')]"
+        ".map(row => [...row.cells].map(cell => cell.textContent.trim()))"
+    )
+    return found
+
+
+def open_pair(browser: Browser, folder: Path, a: str, b: str, *, width: int = 1280) -> None:
+    """Opens the page at the comparison of two scenarios."""
+    page = folder / "pair.html"
+    page.write_text(page_with())
+    browser.call("Page.navigate", url="about:blank")
+    browser.complaints.clear()
+    browser.open(page, width=width)
+    fragment = f"#{to_fragment(Shared(b, beside=a))}&tab=compare"
+    browser.call("Page.navigate", url="about:blank")
+    browser.call("Page.navigate", url=page.as_uri() + fragment)
+    browser.wait_for(BOTH)
+
+
+def test_a_kept_scenario_stands_beside_the_changed_one(browser: Browser, folder: Path) -> None:
+    open_lab(browser, folder, width=1280)
+    click(browser, "Compare")
+    click(browser, "Keep this scenario as A")
+    browser.wait_for("document.querySelector('.pair')?.textContent.includes('are the same so far')")
+    choose(browser, "Algorithm of one", "reno")
+    browser.wait_for(f"{BOTH} && !!document.querySelector('.differences')")
+    assert cells(browser, ".differences") == [["flow.one.cc", "bbr3", "reno"]]
+    heads = browser.evaluate("[...document.querySelectorAll('.panel h3')].map(e => e.textContent)")
+    assert [head for head in heads if "window" in head] == [
+        "A: Congestion window",
+        "B: Congestion window",
+    ]
+    assert [head for head in heads if "state" in head] == ["A: BBR's state"]
+    click(browser, "Swap A and B")
+    browser.wait_for("document.querySelector('.cm-content').textContent.includes('\"bbr3\"')")
+    browser.wait_for(
+        f"{BOTH} && document.querySelector('.differences tbody')?.rows[0].cells[1].textContent"
+        " === 'reno'"
+    )
+    click(browser, "Drop A")
+    browser.wait_for("!document.querySelector('.pair')")
+    assert browser.complaints == []
+
+
+def test_both_sides_have_the_same_axes_and_their_differences(
+    browser: Browser, folder: Path
+) -> None:
+    seeds = TWO.replace('"6 s"', '"6 s"\nseeds = 3\nstart_jitter = "50 ms"')
+    open_pair(browser, folder, seeds, seeds.replace("1 BDP", "8 BDP"))
+    labels = browser.evaluate("[...document.querySelectorAll('.pair canvas')].map(e => e.height)")
+    assert len(labels) == 12
+    assert ["link.bottleneck.queue", "25 kB", "200 kB"] in cells(browser, ".differences")
+    rows = {row[0]: row[1:] for row in cells(browser, ".numbers")}
+    a, b, difference = (
+        float(one.split()[0].replace("\N{MINUS SIGN}", "-")) for one in rows["Mean queue (kB)"]
+    )
+    assert b > a
+    assert difference == pytest.approx(b - a, abs=0.11)
+    assert "±" in rows["Mean queue (kB)"][2]
+    if AXE.is_file():
+        assert serious(browser) == []
+
+
+def test_a_link_brings_both_scenarios_and_the_command_runs_one(
+    browser: Browser, folder: Path
+) -> None:
+    open_pair(browser, folder, TWO.replace("bbr3", "reno"), TWO)
+    browser.wait_for("location.hash.includes('&tab=compare')")
+    link = read_link(browser.evaluate("location.href"))
+    assert link.beside == TWO.replace("bbr3", "reno")
+    assert link.toml == TWO == file_of(browser)
+    assert browser.complaints == []
+
+
+def test_a_mistake_in_the_kept_scenario_is_told(browser: Browser, folder: Path) -> None:
+    page = folder / "wrong.html"
+    page.write_text(page_with(Shared(TWO, beside=TWO.replace("bbr3", "bbr9"))))
+    browser.open(page)
+    browser.wait_for(DONE)
+    click(browser, "Compare")
+    browser.wait_for("!!document.querySelector('.pair .problems')")
+    assert "Line 12: flow.one.cc" in text(browser, ".pair .problems")
+
+
+@pytest.mark.parametrize("width", [390, 1280, 1920])
+def test_two_scenarios_fit_any_width(browser: Browser, folder: Path, width: int) -> None:
+    open_pair(browser, folder, TWO, TWO.replace("1 BDP", "4 BDP"), width=width)
+    assert browser.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_algorithms_are_compared_on_the_path_and_one_is_chosen(
+    browser: Browser, folder: Path
+) -> None:
+    open_lab(browser, folder, TWO.replace('"6 s"', '"6 s"\nseeds = 2\nstart_jitter = "9 ms"'))
+    click(browser, "Compare")
+    click(browser, "Algorithms on this path")
+    browser.wait_for(
+        "document.querySelector('.compare')?.textContent.includes('8 algorithms on this path')"
+        " && document.querySelectorAll('.compare tbody tr').length === 8"
+    )
+    rates = browser.evaluate(
+        "[...document.querySelectorAll('.compare tbody tr')]"
+        ".map(e => parseFloat(e.cells[1].textContent))"
+    )
+    assert rates == sorted(rates, reverse=True)
+    assert "±" in text(browser, ".compare")
+    if AXE.is_file():
+        assert serious(browser) == []
+    click(browser, "Vegas")
+    browser.wait_for("document.querySelector('.cm-content').textContent.includes('\"vegas\"')")
+    assert browser.complaints == []

@@ -1,0 +1,115 @@
+/** The metrics of two scenarios beside each other, with their differences. */
+
+import type { ComponentChildren } from "preact";
+import { alike } from "../results/format";
+import { mean, summarise, type Estimate, type Summary } from "../results/metrics";
+import { FlowName, FLOWS, groupsOf, LINKS, type Column } from "../results/table";
+import type { Runs } from "../runs";
+
+/** A metric of both: its values by seed. */
+interface Line {
+  title: string;
+  unit: string;
+  sides: Map<number, number>[];
+}
+
+interface Section {
+  head: ComponentChildren;
+  lines: Line[];
+}
+
+type Found = Map<number, Summary>;
+
+const average = (values: number[]): number => mean(values).value;
+
+/** A line for each metric that any of the summaries has. */
+function linesOf<T>(columns: Column<T>[], founds: Found[], of: (summary: Summary, side: number) => T[]): Line[] {
+  return columns.flatMap(({ key, title, unit, scale }) => {
+    const sides = founds.map((found, side) => {
+      const values = [...found].map(([seed, summary]) => [seed, average(of(summary, side).map((one) => (one[key] as number) * scale))] as const);
+      return new Map(values.filter(([, value]) => Number.isFinite(value)));
+    });
+    return sides.some(({ size }) => size) ? [{ title, unit, sides }] : [];
+  });
+}
+
+function sectionsOf(sides: Runs[]): Section[] {
+  const founds = sides.map(({ checked, outputs }): Found => new Map(outputs.map((output) => [output.seed, summarise(output, checked.scenario)])));
+  const groups = sides.map(({ checked }) => groupsOf(checked));
+  const flows = [...new Set(groups.flat().map(({ name }) => name))].map((name): Section => {
+    const both = groups.map((side) => side.find((group) => group.name === name));
+    const ccs = [...new Set(both.flatMap((group) => (group ? [group.cc] : [])))];
+    return {
+      head: ccs.length === 1 ? <FlowName name={name} cc={ccs[0] ?? ""} /> : name,
+      lines: linesOf(FLOWS, founds, (summary, side) => (both[side]?.numbers ?? []).flatMap((number) => summary.flows[number] ?? [])),
+    };
+  });
+  const names = [...new Set(sides.flatMap(({ checked }) => checked.scenario.links.map(({ name }) => name)))];
+  const links = names.map((name): Section => {
+    const numbers = sides.map(({ checked }) => checked.scenario.links.findIndex((link) => link.name === name));
+    return { head: name, lines: linesOf(LINKS, founds, (summary, side) => summary.links.filter((_, number) => number === numbers[side])) };
+  });
+  const all: Column<Summary>[] = [
+    { key: "together", title: "Throughput", unit: "Mbit/s", scale: 1e-6 },
+    { key: "jain", title: "Jain’s index", unit: "", scale: 1 },
+  ];
+  return [...flows, { head: "All flows", lines: linesOf(all, founds, (summary) => [summary]) }, ...links].filter(({ lines }) => lines.length);
+}
+
+/** B less A, seed by seed. */
+function difference([a, b]: Map<number, number>[]): Estimate {
+  return mean([...(a ?? [])].flatMap(([seed, value]) => (b?.has(seed) ? [(b.get(seed) ?? NaN) - value] : [])));
+}
+
+function Cell({ estimate: { value, half }, format, sign }: { estimate: Estimate; format: (value: number) => string; sign?: boolean }) {
+  const isSure = sign && half < Math.abs(value);
+  const size = format(Math.abs(value));
+  const text = !sign || !/[1-9]/.test(size) ? format(value).replace(/^-(?=[0.]*$)/, "") : `${value > 0 ? "+" : "−"}${size}`;
+  return (
+    <td class="number">
+      {isSure ? <b>{text}</b> : text}
+      {half > 0 && <span class="soft small"> ±{format(half)}</span>}
+    </td>
+  );
+}
+
+export function Numbers({ a, b }: { a: Runs; b: Runs }) {
+  const severalSeeds = Math.min(a.outputs.length, b.outputs.length) > 1;
+  return (
+    <div class="tables">
+      <div class="scroll" tabIndex={0} role="region" aria-label="Numbers of A and B">
+        <table class="numbers">
+          <thead>
+            <tr>
+              <th scope="col" />
+              <th scope="col" class="number">A</th>
+              <th scope="col" class="number">B</th>
+              <th scope="col" class="number">B − A</th>
+            </tr>
+          </thead>
+          {sectionsOf([a, b]).map(({ head, lines }, at) => (
+            <tbody key={at}>
+              <tr>
+                <th scope="rowgroup" colSpan={4}>{head}</th>
+              </tr>
+              {lines.map(({ title, unit, sides }) => {
+                const found = sides.map((values) => mean([...values.values()]));
+                const format = alike(found.map(({ value }) => value));
+                return (
+                  <tr key={title}>
+                    <th scope="row">
+                      {title} {unit && <span class="soft">({unit})</span>}
+                    </th>
+                    {found.map((estimate, side) => <Cell key={side} estimate={estimate} format={format} />)}
+                    <Cell estimate={difference(sides)} format={format} sign />
+                  </tr>
+                );
+              })}
+            </tbody>
+          ))}
+        </table>
+      </div>
+      {severalSeeds && <p class="soft small">Means over the seeds and 95 % intervals (Student’s t); those of B − A are of the differences seed by seed. Bold: the interval excludes 0.</p>}
+    </div>
+  );
+}

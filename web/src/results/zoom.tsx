@@ -1,0 +1,42 @@
+/** The span of time that figures show, and the buttons that change it. */
+
+import { useState } from "preact/hooks";
+
+export interface Zoom {
+  span: [number, number];
+  /** The end of the run, s. */
+  end: number;
+  /** Whether a part is shown. */
+  isPart: boolean;
+  set: (span: [number, number]) => void;
+  /** Shows the whole. */
+  reset: () => void;
+}
+
+export function useZoom(end: number): Zoom {
+  const [zoomed, setZoomed] = useState<[number, number] | null>(null);
+  const span: [number, number] = zoomed && zoomed[0] < end ? [zoomed[0], Math.min(zoomed[1], end)] : [0, end];
+  const set = ([from, to]: [number, number]): void => {
+    const [low, high] = [Math.max(from, 0), Math.min(to, end)];
+    setZoomed(low <= 0 && high >= end ? null : [low, high]);
+  };
+  return { span, end, isPart: zoomed !== null, set, reset: () => setZoomed(null) };
+}
+
+export function ZoomTools({ span: [from, to], end, isPart, set, reset }: Zoom) {
+  const width = to - from;
+  const scale = (by: number): void => set([from + (width * (1 - by)) / 2, to - (width * (1 - by)) / 2]);
+  const move = (by: number): void => {
+    const begin = Math.min(Math.max(from + by * width, 0), end - width);
+    set([begin, begin + width]);
+  };
+  return (
+    <>
+      <button type="button" onClick={() => scale(2)} disabled={!isPart} aria-label="Zoom out" title="Zoom out">−</button>
+      <button type="button" onClick={() => scale(0.5)} aria-label="Zoom in" title="Zoom in; or drag over a panel">+</button>
+      <button type="button" onClick={() => move(-0.5)} disabled={!isPart} aria-label="Earlier" title="Earlier">◂</button>
+      <button type="button" onClick={() => move(0.5)} disabled={!isPart} aria-label="Later" title="Later">▸</button>
+      <button type="button" onClick={reset} disabled={!isPart}>All</button>
+    </>
+  );
+}
