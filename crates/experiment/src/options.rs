@@ -113,6 +113,16 @@ pub static STACK_OPTIONS: &[TransportOption] = &[
     ),
     option("receive_window", Whole(1, 1 << 20), "receive window, packets"),
     option(
+        "tcp_rmem",
+        Whole(4_096, i32::MAX as u64),
+        "maximum of the receive buffer, bytes with overhead; 33554432 on a fresh Linux",
+    ),
+    option(
+        "tcp_wmem",
+        Whole(4_096, i32::MAX as u64),
+        "maximum of the send buffer, bytes with overhead; 4194304 on a fresh Linux",
+    ),
+    option(
         "slow_start_after_idle",
         Bool,
         "whether the window is cut after an idle time longer than the RTO (RFC 5681, section 4.1)",

@@ -12,6 +12,7 @@ mod rtt;
 mod sack_blocks;
 mod scoreboard;
 mod segment;
+mod send_buffer;
 mod sender;
 mod sent_packet;
 mod stack;

@@ -93,13 +93,7 @@ impl ReceiveWindow {
     /// Linux measures at the first packet that is read and subtracts those not read yet
     /// (`inq`), so that packets which waited for a retransmission count in the next round trip.
     #[inline]
-    pub(crate) fn on_read(
-        &mut self,
-        now: Time,
-        rcv_nxt: u32,
-        read: u32,
-        stack: &Stack,
-    ) -> bool {
+    pub(crate) fn on_read(&mut self, now: Time, rcv_nxt: u32, read: u32, stack: &Stack) -> bool {
         let waited = read - 1;
         self.queued -= waited;
         let grew = self.grow_window();
@@ -138,7 +132,8 @@ impl ReceiveWindow {
         self.space = copied;
         if !stack.receive_window_is_set() {
             let window = 2 * new + 4 * new * (new - old) / old + u64::from(span);
-            let window = u32::try_from(window).unwrap_or(u32::MAX).min(stack.receive_window);
+            let max = stack.receive_window.min(stack.max_received());
+            let window = u32::try_from(window).unwrap_or(u32::MAX).min(max);
             self.window_clamp = self.window_clamp.max(window);
         }
     }

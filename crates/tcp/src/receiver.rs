@@ -167,8 +167,8 @@ impl Receiver {
         self.window.measure_rtt(now, segment.tsecr());
         if segment.number == self.rcv_nxt {
             let read = self.advance_rcv_nxt();
-            let window_grows = self.stack.autotuning
-                && self.window.on_read(now, self.rcv_nxt, read, &self.stack);
+            let window_grows =
+                self.stack.autotuning && self.window.on_read(now, self.rcv_nxt, read, &self.stack);
             self.unacked += 1;
             if !self.out_of_order.is_empty() {
                 self.ack_out_of_order(now);

@@ -23,6 +23,7 @@ use crate::prr::Prr;
 use crate::rack::Rack;
 use crate::rtt::{RttEstimator, rtt_from_tsecr, timestamp};
 use crate::scoreboard::Scoreboard;
+use crate::send_buffer::SendBuffer;
 use crate::undo::Undo;
 use crate::{Flags, Segment, Stack};
 use dumbbell_cc::{
@@ -115,6 +116,7 @@ pub struct Sender {
     window_end: u32,
     /// The receiver's timestamp to echo (RFC 7323: TS.Recent).
     ts_recent: u16,
+    send_buffer: SendBuffer,
     tlp: Option<TailLossProbe>,
     /// The next packet is a tail loss probe that retransmits the last packet sent.
     tlp_retransmits: bool,
@@ -196,6 +198,7 @@ impl Sender {
             rto_since_advance: false,
             window_end: 0,
             ts_recent: 0,
+            send_buffer: SendBuffer::new(&stack),
             tlp: None,
             tlp_retransmits: false,
             cwr_pending: false,

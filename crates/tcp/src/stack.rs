@@ -5,6 +5,9 @@ use dumbbell_units::Span;
 /// Receive window that limits no experiment, packets.
 const LARGE_WINDOW: u32 = 1 << 20;
 
+/// Buffer that limits no experiment, bytes: the maximum of Linux's settings.
+const LARGE_BUFFER: u32 = i32::MAX as u32;
+
 /// TCP behaviours other than congestion control.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(
@@ -55,6 +58,10 @@ pub struct Stack {
     pub ecn: Ecn,
     /// Receive window, packets.
     pub receive_window: u32,
+    /// Maximum of the receive buffer, bytes with overhead (`tcp_rmem[2]`: 33,554,432 on a fresh Linux).
+    pub tcp_rmem: u32,
+    /// Maximum of the send buffer, bytes with overhead (`tcp_wmem[2]`: 4,194,304 on a fresh Linux).
+    pub tcp_wmem: u32,
     /// Whether the window is cut when the application was idle for longer than a retransmission
     /// timeout (RFC 5681 section 4.1, RFC 2861).
     pub slow_start_after_idle: bool,
@@ -113,6 +120,14 @@ pub enum Ecn {
     Accurate,
 }
 
+/// `SKB_TRUESIZE(0)`, of a fast clone.
+const SKB_OVERHEAD: u64 = 1_280;
+
+/// How many packets a buffer has room for, at least one.
+fn packets(buffer: u32, each: u64) -> u32 {
+    (u64::from(buffer) / each.max(1)).max(1) as u32
+}
+
 impl Stack {
     /// The names that [`Stack::named`] knows.
     pub const NAMES: &[&str] = &["linux", "linux-2.6.18", "ns-3"];
@@ -139,6 +154,8 @@ impl Stack {
             sack_compression: true,
             ecn: Ecn::Off,
             receive_window: LARGE_WINDOW,
+            tcp_rmem: LARGE_BUFFER,
+            tcp_wmem: LARGE_BUFFER,
             slow_start_after_idle: true,
             tick_ns: Span::from_millis(4).as_nanos(),
             max_burst: 0,
@@ -149,6 +166,18 @@ impl Stack {
     /// not grow: `receive_window` is below its default.
     pub fn receive_window_is_set(&self) -> bool {
         self.receive_window < LARGE_WINDOW
+    }
+
+    /// Packets that the receive buffer has room for at its maximum: one of 1448 bytes takes 2304
+    /// (`scaling_ratio`).
+    pub(crate) fn max_received(&self) -> u32 {
+        packets(self.tcp_rmem, u64::from(self.mss) * 2304 / 1448)
+    }
+
+    /// Packets that the send buffer has room for at its maximum: 64 KiB share one `sk_buff` and its
+    /// overhead.
+    pub(crate) fn max_written(&self) -> u32 {
+        packets(self.tcp_wmem, u64::from(self.mss) + SKB_OVERHEAD / 44)
     }
 
     /// Whether segments carry timestamps (RFC 7323).

@@ -7,7 +7,7 @@ use dumbbell_tcp::{Ecn, LossDetection, Stack};
 
 /// Maximum size of a socket buffer, bytes: twice a second at 1 Gbit/s, because up to half of it is
 /// overhead.
-const MAX_SOCKET_BUFFER: u64 = 1 << 28;
+const MAX_SOCKET_BUFFER: u32 = 1 << 28;
 /// Queue length of a TUN device, packets; long enough that no packet is dropped before the
 /// emulator.
 pub(crate) const TUN_QUEUE_PACKETS: u32 = 20_000;
@@ -46,8 +46,8 @@ impl KernelSettings {
             ("ipv4/tcp_no_metrics_save", "1".to_owned()),
             // Orphaned sockets of programs give up soon.
             ("ipv4/tcp_orphan_retries", "3".to_owned()),
-            ("ipv4/tcp_rmem", format!("4096 131072 {MAX_SOCKET_BUFFER}")),
-            ("ipv4/tcp_wmem", format!("4096 16384 {MAX_SOCKET_BUFFER}")),
+            ("ipv4/tcp_rmem", format!("4096 131072 {}", stack.tcp_rmem.min(MAX_SOCKET_BUFFER))),
+            ("ipv4/tcp_wmem", format!("4096 16384 {}", stack.tcp_wmem.min(MAX_SOCKET_BUFFER))),
             ("ipv4/tcp_timestamps", if stack.header > 40 { "1" } else { "0" }.to_owned()),
             (TCP_ECN, tcp_ecn(stack.ecn).to_owned()),
         ];
@@ -82,7 +82,7 @@ impl KernelSettings {
             route_metrics: [sender, receiver],
             sysctls,
             pacing: stack.pacing,
-            receive_window: (window < MAX_SOCKET_BUFFER / 2).then_some(window as u32),
+            receive_window: (window < u64::from(MAX_SOCKET_BUFFER / 2)).then_some(window as u32),
         })
     }
 }

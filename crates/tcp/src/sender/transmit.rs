@@ -26,7 +26,8 @@ impl Sender {
         if self.path.now >= self.stop {
             return 0;
         }
-        let mut end = self.packets.min(self.window_end);
+        let una = self.scoreboard.una();
+        let mut end = self.packets.min(self.window_end).min(self.send_buffer.written(una));
         if let Some(application) = &self.application {
             let written = application.written(self.path.now.since(self.established_at));
             if written < end {
