@@ -7,7 +7,7 @@ use crate::diagnostic::{KeyPath, Problem, key_path};
 use crate::model::{Experiment, Flow, Options};
 use crate::quantity::{TIME, ValueError, fail, shown};
 use crate::suggest::{did_you_mean, unknown};
-use dumbbell_tcp::Stack;
+use dumbbell_tcp::{Ecn, Stack};
 use dumbbell_udt::TransportOptions;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -108,8 +108,9 @@ pub static STACK_OPTIONS: &[TransportOption] = &[
     ),
     option(
         "ecn",
-        OneOf(&["off", "classic", "accurate"]),
-        "explicit congestion notification: RFC 3168, or every mark as for DCTCP",
+        OneOf(&["off", "classic", "accurate", "l4s"]),
+        "explicit congestion notification: RFC 3168; every mark, as for DCTCP (RFC 8257); or ECT(1) \
+         and Accurate ECN, as for Prague (RFC 9331, RFC 9768)",
     ),
     option("receive_window", Whole(1, 1 << 20), "receive window, packets"),
     option(
@@ -234,12 +235,16 @@ impl Experiment {
         base: &Stack,
         at: &KeyPath,
     ) -> Result<Stack, Vec<Problem>> {
-        let base = match &flow.stack {
+        let mut base = match &flow.stack {
             None => base.clone(),
             Some(name) => {
                 stack_named(name).map_err(|error| vec![Problem::new(at.then("stack"), error)])?
             }
         };
+        if flow.has_algorithm("prague") {
+            // As in Linux, where Prague overrides the system's setting.
+            base.ecn = Ecn::L4s;
+        }
         if flow.stack_options.is_empty() {
             return Ok(base);
         }
@@ -390,7 +395,7 @@ mod tests {
             (json!({"mss": 65_500}), "more than 65,535 bytes, an IP packet's maximum"),
             (
                 json!({"ecn": "clasic"}),
-                "none of off, classic, accurate (did you mean \"classic\"?)",
+                "none of off, classic, accurate, l4s (did you mean \"classic\"?)",
             ),
             (json!({"min_rto": 200}), "200 lacks a unit"),
             (json!({"min_rto": "1 us"}), "is less than 1 ms"),

@@ -66,9 +66,10 @@ pub struct Receiver {
     dup_ack_counter: u8,
     compressed_ack: u8,
     handshake: Handshake,
-    /// ECE is set on acknowledgements.
+    /// ECE is set on acknowledgements. With L4S: the last packet was marked.
     ece: bool,
-    /// Packets received with CE since the last acknowledgement.
+    /// Packets received with CE since the last acknowledgement. With L4S: since the start, modulo 256
+    /// (RFC 9768: `r.cep`).
     marked: u8,
     window: ReceiveWindow,
 }
@@ -253,6 +254,8 @@ impl Receiver {
 
     /// Updates the ECN state. Returns whether the segment is acknowledged immediately:
     ///
+    /// - L4S: if a packet is marked and the last one was not (RFC 9768, 3.2.2.5.1). That section's other
+    ///   trigger, two marks, is met by the acknowledgement of every second packet.
     /// - DCTCP: if the mark differs from the last one (RFC 8257, 3.2).
     /// - Classic: on the first mark and on CWR, as the sender's window may be small then
     ///   (`__tcp_ecn_check_ce`, `tcp_ecn_accept_cwr`).
@@ -262,6 +265,10 @@ impl Receiver {
             return false;
         }
         let marked = segment.flags.contains(Flags::CE);
+        if self.stack.ecn == Ecn::L4s {
+            self.marked = self.marked.wrapping_add(u8::from(marked));
+            return !std::mem::replace(&mut self.ece, marked) && marked;
+        }
         self.marked = self.marked.saturating_add(u8::from(marked));
         if self.stack.ecn == Ecn::Accurate {
             return std::mem::replace(&mut self.ece, marked) != marked;
@@ -274,6 +281,15 @@ impl Receiver {
         }
         self.ece |= marked;
         cwr || first_mark
+    }
+
+    /// The ECN field and echo of an acknowledgement, and its count of marks.
+    fn ecn_feedback(&mut self) -> (Flags, u8) {
+        match self.stack.ecn {
+            Ecn::L4s => (Flags::ECT_1, self.marked),
+            _ if self.ece => (Flags::ECE, std::mem::take(&mut self.marked)),
+            _ => (Flags::default(), std::mem::take(&mut self.marked)),
+        }
     }
 
     /// Writes the SACK blocks into an acknowledgement, a D-SACK block first (RFC 2018, RFC 2883).
@@ -293,13 +309,16 @@ impl Receiver {
     #[inline(always)]
     fn build_ack(&mut self, now: Time, flags: Flags) -> Segment {
         let mut flags = flags.with(Flags::ACK);
-        if self.ece {
-            flags = flags.with(Flags::ECE);
+        let mut marked = 0;
+        if self.stack.ecn != Ecn::Off {
+            let ecn;
+            (ecn, marked) = self.ecn_feedback();
+            flags = flags.with(ecn);
         }
         let mut segment = Segment {
             number: self.rcv_nxt,
             timestamp: self.ts_recent,
-            marked: std::mem::take(&mut self.marked),
+            marked,
             ..Segment::default()
         };
         segment.set_window(self.window.advertised(), tsval(now));
