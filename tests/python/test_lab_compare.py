@@ -108,6 +108,22 @@ def test_a_link_brings_both_scenarios_and_the_command_runs_one(
     assert browser.complaints == []
 
 
+def test_own_code_of_the_kept_scenario_waits_for_the_user(browser: Browser, folder: Path) -> None:
+    code = (
+        "class Mine extends WindowRule { increase(c, a) { return a / c } decrease(c) { return 2 } }"
+    )
+    page = folder / "own.html"
+    page.write_text(page_with(Shared(TWO, code, beside=TWO.replace('"bbr3"', '"own.js:Mine"'))))
+    browser.call("Page.navigate", url="about:blank")
+    browser.open(page)
+    browser.wait_for("document.querySelector('.status')?.textContent.includes('code of its own')")
+    click(browser, "Compare")
+    assert "Press Run" in text(browser, "#outcome")
+    click(browser, "Run")
+    browser.wait_for(BOTH)
+    assert cells(browser, ".differences") == [["flow.one.cc", "own.js:Mine", "bbr3"]]
+
+
 def test_a_mistake_in_the_kept_scenario_is_told(browser: Browser, folder: Path) -> None:
     page = folder / "wrong.html"
     page.write_text(page_with(Shared(TWO, beside=TWO.replace("bbr3", "bbr9"))))
@@ -144,4 +160,54 @@ def test_algorithms_are_compared_on_the_path_and_one_is_chosen(
         assert serious(browser) == []
     click(browser, "Vegas")
     browser.wait_for("document.querySelector('.cm-content').textContent.includes('\"vegas\"')")
+    assert browser.complaints == []
+
+
+def test_a_lecturer_makes_five_links_that_open_what_was_shown(
+    browser: Browser, folder: Path
+) -> None:
+    open_lab(browser, folder, width=1280)
+    links = []
+
+    def keep_link() -> None:
+        """What a lecturer copies into the notes."""
+        click(browser, "Share")
+        browser.wait_for("document.querySelectorAll('.share input').length === 3")
+        browser.evaluate("new Promise(done => setTimeout(done, 400))")
+        links.append(browser.evaluate("document.querySelectorAll('.share input')[1].value"))
+        click(browser, "Close")
+
+    choose(browser, "Scenario", "0")
+    browser.wait_for("document.querySelector('.cm-content').textContent.includes('BBR against')")
+    browser.wait_for(DONE)
+    keep_link()
+    click(browser, "Compare")
+    click(browser, "Keep this scenario as A")
+    choose(browser, "Queue, written", "8")
+    browser.wait_for(f"{BOTH} && !!document.querySelector('.differences')")
+    keep_link()
+    choose(browser, "Algorithm of bbr", "bbr3")
+    browser.wait_for(f"{BOTH} && document.querySelectorAll('.differences tbody tr').length === 2")
+    keep_link()
+    click(browser, "Watch")
+    browser.wait_for("document.querySelector('.watch')?.textContent.includes('hops are loaded')")
+    click(browser, "Pause")
+    choose(browser, "Time", "20")
+    browser.wait_for("document.querySelector('.watch')?.textContent.includes('hops are loaded')")
+    keep_link()
+    click(browser, "Run")
+    choose(browser, "Queue management", "fq_codel")
+    browser.wait_for(DONE)
+    keep_link()
+    parts = [link.split("](lab.html#")[1].rstrip(")") for link in links]
+    assert [part.partition("&")[2] for part in parts] == [
+        *("", "tab=compare", "tab=compare", "tab=watch&at=20", ""),
+    ]
+    assert all(link.startswith("[BBR against CUBIC](lab.html#") for link in links)
+    shared = [read_link(f"#{part}") for part in parts]
+    assert [one.beside != "" for one in shared] == [False, True, True, True, True]
+    assert 'queue = "8 BDP"' in shared[1].toml
+    assert 'cc = "bbr3"' in shared[2].toml
+    assert "fq_codel" in shared[4].toml
+    assert max(map(len, links)) < 700
     assert browser.complaints == []
