@@ -102,12 +102,29 @@ def test_a_long_run_waits_and_can_be_cancelled(browser: Browser, folder: Path) -
     browser.wait_for("!document.querySelector('progress')")
 
 
-def test_what_does_not_fit_is_refused_with_the_number(browser: Browser, folder: Path) -> None:
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('"6 s"', '"6 s"\nsample = "1 us"', "would have 252 million rows"),
+        ('"6 s"', '"6 s"\nseeds = 20000', "would have 50.4 million rows"),
+        ('"cubic"', '"cubic"\nrepeat = 100000', "flow: are 100001 flows, and a page takes 10000"),
+        (
+            '"1 BDP"',
+            '"30000000 packets"\n[stack_options]\nreceive_window = 30000000',
+            "hold 30 million",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_refused_with_the_number(
+    browser: Browser, folder: Path, old: str, new: str, said: str
+) -> None:
     page = folder / "large.html"
-    page.write_text(page_with(Shared(TWO.replace('"6 s"', '"6 s"\nsample = "1 us"'))))
+    page.write_text(page_with(Shared(TWO.replace(old, new))))
+    browser.complaints.clear()
     browser.open(page)
     browser.wait_for("!!document.querySelector('.problems')")
-    assert "12 million rows" in text(browser, ".problems")
+    assert said in text(browser, ".problems")
+    assert browser.complaints == []
 
 
 def test_the_animation_plays_stops_and_finds_losses(browser: Browser, folder: Path) -> None:
@@ -286,7 +303,7 @@ def test_a_first_own_algorithm_is_a_click_away(browser: Browser, folder: Path, b
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("width", [390, 1280, 1920])
 def test_the_page_fits_any_width(browser: Browser, folder: Path, dark: bool, width: int) -> None:
     open_lab(browser, folder, dark=dark, width=width)
     for tab in ("Watch", "Run"):
@@ -367,3 +384,43 @@ def test_every_control_is_reached_by_tab(browser: Browser, folder: Path) -> None
     browser.evaluate("document.querySelector('.slider input').focus()")
     browser.call("Input.dispatchKeyEvent", type="keyDown", key="ArrowRight", code="ArrowRight")
     browser.wait_for("document.querySelector('.slider output').textContent === '11 Mbit/s'")
+
+
+def press(browser: Browser, key: str) -> None:
+    for kind in ("keyDown", "keyUp"):
+        browser.call("Input.dispatchKeyEvent", type=kind, key=key, code=key)
+
+
+def test_keys_read_a_chart_and_choose_where_the_animation_begins(
+    browser: Browser, folder: Path
+) -> None:
+    open_lab(browser, folder)
+    browser.evaluate("document.querySelector('[data-panel=windows] [role=slider]').focus()")
+    for _ in range(51):
+        press(browser, "ArrowRight")
+    chart = "document.activeElement"
+    now = float(browser.evaluate(f"{chart}.getAttribute('aria-valuenow')"))
+    assert now == pytest.approx(3.0, abs=0.1)
+    assert "one" in browser.evaluate(f"{chart}.getAttribute('aria-valuetext')")
+    readings = "[...document.querySelectorAll('.reading')].map(e => e.textContent)"
+    assert all(browser.evaluate(readings)), "every panel is read"
+    browser.call("Input.dispatchKeyEvent", type="keyDown", key="Enter", code="Enter")
+    browser.evaluate("document.querySelector('[role=tab][aria-selected=true]').focus()")
+    press(browser, "ArrowRight")
+    browser.wait_for("document.querySelector('.watch')?.textContent.includes('hops are loaded')")
+    click(browser, "Pause")
+    at = browser.evaluate("Number(document.querySelector('.slider.time input').value)")
+    assert at == pytest.approx(now, abs=0.5)
+
+
+def test_a_link_opens_the_animation_at_its_time(browser: Browser, folder: Path) -> None:
+    page = folder / "moment.html"
+    page.write_text(page_with())
+    browser.call("Page.navigate", url="about:blank")
+    fragment = f"{to_fragment(Shared(TWO))}&tab=watch&at=4.5"
+    browser.call("Page.navigate", url=f"{page.as_uri()}#{fragment}")
+    browser.wait_for("document.querySelector('.watch')?.textContent.includes('hops are loaded')")
+    click(browser, "Pause")
+    at = browser.evaluate("Number(document.querySelector('.slider.time input').value)")
+    assert at == pytest.approx(4.5, abs=0.2)
+    browser.wait_for("/&tab=watch&at=4\\./.test(location.hash)")

@@ -69,6 +69,27 @@ function useAddress(source: Source, { tab, at }: View): void {
   }, [source, tab, at]);
 }
 
+/** Arrow keys choose the next tab, as in any list of tabs. */
+function Tabs({ tab, choose }: { tab: Tab; choose: (tab: Tab) => void }) {
+  const names = Object.keys(TABS) as Tab[];
+  const turn = (event: KeyboardEvent): void => {
+    const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    const next = by && names.at((names.indexOf(tab) + by) % names.length);
+    if (!next) return;
+    choose(next);
+    document.getElementById(`tab-${next}`)?.focus();
+  };
+  return (
+    <div class="tabs" role="tablist" aria-label="What is shown" onKeyDown={turn}>
+      {names.map((name) => (
+        <button key={name} type="button" role="tab" id={`tab-${name}`} tabIndex={tab === name ? 0 : -1} aria-selected={tab === name} aria-controls="outcome" onClick={() => choose(name)}>
+          {TABS[name]}
+        </button>
+      ))}
+    </div>
+  );
+}
+
 interface Props {
   first: Source;
   view: View;
@@ -117,13 +138,7 @@ export function App({ first, view, embedded, complaint }: Props) {
           </details>
         </div>
         <div class="outcome">
-          <div class="tabs" role="tablist">
-            {(Object.keys(TABS) as Tab[]).map((name) => (
-              <button key={name} type="button" role="tab" id={`tab-${name}`} aria-selected={tab === name} aria-controls="outcome" onClick={() => setTab(name)}>
-                {TABS[name]}
-              </button>
-            ))}
-          </div>
+          <Tabs tab={tab} choose={setTab} />
           <div id="outcome" role="tabpanel" aria-labelledby={`tab-${tab}`}>
             {tab === "run" && runs && (
               <Results {...runs} dark={dark} stale={lab.share !== null || lab.waits} pick={(time) => setMoment(time)} />

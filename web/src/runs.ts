@@ -1,12 +1,14 @@
 /** Runs of scenarios in workers. */
 
 import { Engine, Pool } from "./engine/client";
-import type { Output, Source, Valid } from "./engine/protocol";
+import type { LinkSpec, Output, Scenario, Source, Valid } from "./engine/protocol";
 import { many } from "./results/format";
 
-/** No more rows of samples, and no more packets in links and queues, are kept in memory. */
-const MOST_ROWS = 4e6;
+/** No more rows of tables, and no more packets in links and queues, are kept in memory. */
+const MOST_ROWS = 2e7;
 const MOST_HELD = 2e7;
+/** Of an algorithm, about. */
+const INTERNALS = 20;
 const PACKET_BITS = 12_000;
 
 export const engine = new Engine();
@@ -53,17 +55,29 @@ export function runAll(source: Source, checked: Valid, { progress, signal }: Opt
   return Promise.all(asked);
 }
 
+/** How many packets links, queues and the network beyond them can hold. */
+function heldBy({ links, flows }: Scenario): number {
+  const rateOf = ({ rate_bps, rates, trace_ms }: LinkSpec): number =>
+    rate_bps ?? Math.max(...(rates ?? []).map(([, rate]) => rate), trace_ms ? (trace_ms.length * PACKET_BITS * 1e3) / (trace_ms.at(-1) ?? 1) : 0);
+  const fastest = Math.max(...links.map(rateOf)) || Infinity;
+  const held = links.reduce((sum, link) => {
+    const [{ delay_ns, queue }, rate] = [link, rateOf(link) || fastest];
+    const packets = !queue ? Infinity : "packets" in queue ? queue.packets : "bytes" in queue ? queue.bytes / 1500 : (queue.ns * rate) / 1e9 / PACKET_BITS;
+    return sum + (delay_ns ? (rate * delay_ns) / 1e9 / PACKET_BITS : 0) + packets;
+  }, 0);
+  const windows = flows.reduce((sum, { stack, additional_subflows }) => sum + stack.receive_window * (1 + additional_subflows.length), 0);
+  return Math.min(held, windows);
+}
+
 /** Why a scenario would not fit into the memory of a page; empty if it does. */
 export function tooLarge({ scenario, experiment }: Valid): string {
-  const rows = (scenario.flows.length * scenario.duration_ns * experiment.seeds.length) / scenario.sample_ns;
+  const samples = (scenario.flows.length * scenario.duration_ns * experiment.seeds.length) / scenario.sample_ns;
+  const rows = samples * (scenario.internals ? 1 + INTERNALS : 1);
   if (rows > MOST_ROWS) {
-    return `The samples would have ${many(rows)} rows, and a page takes ${many(MOST_ROWS)}. Write a longer sample, fewer seeds or flows, or use dumbbell run.`;
+    const remedy = "Write a longer sample, fewer seeds or flows, internals = false, or use dumbbell run.";
+    return `The samples and internal variables would have ${many(rows)} rows, and a page takes ${many(MOST_ROWS)}. ${remedy}`;
   }
-  const rate = Math.max(...scenario.links.map(({ rate_bps }) => rate_bps ?? 0));
-  const held = scenario.links.reduce((sum, { delay_ns, queue }) => {
-    const packets = !queue ? 0 : "packets" in queue ? queue.packets : "bytes" in queue ? queue.bytes / 1500 : 0;
-    return sum + (rate * delay_ns) / 1e9 / PACKET_BITS + Math.min(packets, 1e9);
-  }, 0);
+  const held = heldBy(scenario);
   if (held > MOST_HELD) {
     return `The links and queues can hold ${many(held)} packets, and a page takes ${many(MOST_HELD)}. Write a lower rate, delay or queue, or use dumbbell run.`;
   }

@@ -84,7 +84,10 @@ function useOutcome(source: Source | null, trusted: boolean, trust: () => void):
   useEffect(() => {
     if (!source) return stop();
     let over = false;
-    void engine.ask({ kind: "check", source }).then((checked) => !over && follow(checked, source));
+    engine.ask({ kind: "check", source }).then(
+      (checked) => over || follow(checked, source),
+      (error: Error) => over || (stop(), setValid(null), fail(error.message)),
+    );
     return () => void (over = true);
   }, [source?.toml, source?.code, source?.traces, trusted]);
 

@@ -69,17 +69,32 @@ impl Environment for Files {
 pub fn check(text: &str, files: &Files) -> String {
     let read = read(text, files);
     let answer = read.map(|experiment| {
+        let names = experiment.flow_names();
+        let flows = names.iter().map(Vec::len).sum();
+        if flows > MAX_FLOWS {
+            return json!({ "errors": [too_many(flows)] });
+        }
         let scenario = experiment.scenario(0);
         json!({
             "errors": [],
             "work": work(&scenario),
-            "names": experiment.flow_names(),
+            "names": names,
             "warnings": experiment.warnings(),
             "experiment": experiment.to_value(),
             "scenario": scenario,
         })
     });
     answer.unwrap_or_else(|errors| json!({ "errors": errors_of(errors) })).to_string()
+}
+
+/// More flows than this do not fit into a page.
+const MAX_FLOWS: usize = 10_000;
+
+fn too_many(flows: usize) -> Value {
+    let problem = format!(
+        "are {flows} flows, and a page takes {MAX_FLOWS}; write a smaller repeat, or use dumbbell run"
+    );
+    json!({"line": 0, "column": 0, "key": "flow", "problem": problem})
 }
 
 /// A resolved experiment.

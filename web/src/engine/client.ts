@@ -122,8 +122,7 @@ export class Engine {
       this.settle(data.id)?.resolve(data.answer as never);
     } else {
       this.settle(data.id)?.reject(new Error(data.failure));
-      // A panic leaves the engine in an unknown state.
-      if (data.failure.includes("unreachable")) this.restart();
+      if (data.fatal) this.restart();
     }
   }
 

@@ -34,7 +34,7 @@ export interface FlowSpec extends PathSpec {
   stop_ns: number | null;
   bytes: number | null;
   additional_subflows: PathSpec[];
-  stack: { mss: number; header: number; ecn: string };
+  stack: { mss: number; header: number; ecn: string; receive_window: number };
   udt: object | null;
 }
 
@@ -161,4 +161,5 @@ export type ToWorker = { id: number; task: Task } | { id: number; cancel: true }
 export type FromWorker =
   | { id: number; share: number }
   | { id: number; answer: Checked | Facts | Output | Hops }
-  | { id: number; failure: string; line?: number };
+  /** After a fatal failure the engine is in an unknown state. */
+  | { id: number; failure: string; fatal: boolean };

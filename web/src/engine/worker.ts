@@ -140,6 +140,8 @@ function buffers(value: unknown): ArrayBuffer[] {
   return value && typeof value === "object" ? Object.values(value).flatMap(buffers) : [];
 }
 
+const TOO_LARGE = "A page has less memory than dumbbell run: try that, or a smaller scenario.";
+
 async function work(id: number, task: Task): Promise<void> {
   if (cancelled.delete(id)) return;
   try {
@@ -147,7 +149,9 @@ async function work(id: number, task: Task): Promise<void> {
     post({ id, answer: found }, task.kind === "run" || task.kind === "watch" ? buffers(found) : []);
   } catch (error) {
     if (!(error instanceof Cancelled)) {
-      post({ id, failure: error instanceof Error ? error.message : String(error) });
+      const text = error instanceof Error ? error.message : String(error);
+      const fatal = error instanceof WebAssembly.RuntimeError || error instanceof RangeError;
+      post({ id, failure: fatal ? `The engine stopped (${text}). ${TOO_LARGE}` : text, fatal });
     }
   }
   cancelled.delete(id);

@@ -143,6 +143,20 @@ function reading({ panel, view }: Props, placed: Placed[], u: uPlot): string {
   return `${moment(u.data[0][at] ?? 0)}: ${texts.join(", ")}`;
 }
 
+/** Arrow keys move the crosshair, of all panels; Enter picks its time. */
+function moveByKey(event: KeyboardEvent, u: uPlot, { pick }: Props): void {
+  const width = u.over.clientWidth;
+  const left = u.cursor.left ?? -1;
+  if (event.key === "Enter" && left >= 0) return pick(u.posToVal(left, "x"));
+  const step = width * (event.shiftKey ? 0.1 : 0.01);
+  const to = { ArrowLeft: left < 0 ? width : left - step, ArrowRight: left < 0 ? 0 : left + step, Home: 0, End: width }[event.key];
+  if (to === undefined) return;
+  event.preventDefault();
+  const at = Math.min(Math.max(to, 0), width);
+  // uPlot's third argument, which its types leave out, moves the crosshairs of the other panels too.
+  (u.setCursor as (at: { left: number; top: number }, fire: boolean, publish: boolean) => void)({ left: at, top: 1 }, true, true);
+}
+
 export function Chart(props: Props) {
   const host = useRef<HTMLDivElement>(null);
   const text = useRef<HTMLSpanElement>(null);
@@ -157,7 +171,10 @@ export function Chart(props: Props) {
     if (!element) return undefined;
     const placed = place(latest.current.panel.curves);
     const read = (u: uPlot): void => {
-      if (text.current) text.current.textContent = reading(latest.current, place(latest.current.panel.curves), u);
+      const said = reading(latest.current, place(latest.current.panel.curves), u);
+      if (text.current) text.current.textContent = said;
+      element.ariaValueText = said || "no moment";
+      element.ariaValueNow = String(Number(u.posToVal(Math.max(u.cursor.left ?? 0, 0), "x").toFixed(6)));
     };
     const made = new uPlot(
       options(() => latest.current, placed, Math.max(element.clientWidth, 100), read),
@@ -202,7 +219,15 @@ export function Chart(props: Props) {
         {panel.bands && <States bands={panel.bands} />}
         <span class="reading" ref={text} />
       </div>
-      <div ref={host} />
+      <div
+        ref={host}
+        tabIndex={0}
+        role="slider"
+        aria-label={`${panel.title}: moment`}
+        aria-valuemin={view.span[0]}
+        aria-valuemax={view.span[1]}
+        onKeyDown={(event) => chart.current && moveByKey(event, chart.current, props)}
+      />
     </div>
   );
 }
