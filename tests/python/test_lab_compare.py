@@ -145,3 +145,53 @@ def test_algorithms_are_compared_on_the_path_and_one_is_chosen(
     click(browser, "Vegas")
     browser.wait_for("document.querySelector('.cm-content').textContent.includes('\"vegas\"')")
     assert browser.complaints == []
+
+
+def test_a_lecturer_makes_five_links_that_open_what_was_shown(
+    browser: Browser, folder: Path
+) -> None:
+    open_lab(browser, folder, width=1280)
+    links = []
+
+    def keep_link() -> None:
+        """What a lecturer copies into the notes."""
+        click(browser, "Share")
+        browser.wait_for("document.querySelectorAll('.share input').length === 3")
+        browser.evaluate("new Promise(done => setTimeout(done, 400))")
+        links.append(browser.evaluate("document.querySelectorAll('.share input')[1].value"))
+        click(browser, "Close")
+
+    choose(browser, "Scenario", "0")
+    browser.wait_for("document.querySelector('.cm-content').textContent.includes('BBR against')")
+    browser.wait_for(DONE)
+    keep_link()
+    click(browser, "Compare")
+    click(browser, "Keep this scenario as A")
+    choose(browser, "Queue, written", "8")
+    browser.wait_for(f"{BOTH} && !!document.querySelector('.differences')")
+    keep_link()
+    choose(browser, "Algorithm of bbr", "bbr3")
+    browser.wait_for(f"{BOTH} && document.querySelectorAll('.differences tbody tr').length === 2")
+    keep_link()
+    click(browser, "Watch")
+    browser.wait_for("document.querySelector('.watch')?.textContent.includes('hops are loaded')")
+    click(browser, "Pause")
+    choose(browser, "Time", "20")
+    browser.wait_for("document.querySelector('.watch')?.textContent.includes('hops are loaded')")
+    keep_link()
+    click(browser, "Run")
+    choose(browser, "Queue management", "fq_codel")
+    browser.wait_for(DONE)
+    keep_link()
+    parts = [link.split("](lab.html#")[1].rstrip(")") for link in links]
+    assert [part.partition("&")[2] for part in parts] == [
+        *("", "tab=compare", "tab=compare", "tab=watch&at=20", ""),
+    ]
+    assert all(link.startswith("[BBR against CUBIC](lab.html#") for link in links)
+    shared = [read_link(f"#{part}") for part in parts]
+    assert [one.beside != "" for one in shared] == [False, True, True, True, True]
+    assert 'queue = "8 BDP"' in shared[1].toml
+    assert 'cc = "bbr3"' in shared[2].toml
+    assert "fq_codel" in shared[4].toml
+    assert max(map(len, links)) < 700
+    assert browser.complaints == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import TYPE_CHECKING
 
@@ -62,8 +63,28 @@ def test_the_form_changes_the_file_and_keeps_comments(browser: Browser, folder: 
 def test_the_form_follows_the_file(browser: Browser, folder: Path) -> None:
     open_lab(browser, folder)
     write(browser, "rate =", 'rate = "20 Mbit/s"')
-    browser.wait_for("document.querySelector('.slider output').textContent === '20 Mbit/s'")
+    browser.wait_for("document.querySelector('.slider .value').value === '20 Mbit/s'")
     browser.wait_for(DONE)
+
+
+def test_values_are_written_beside_the_sliders(browser: Browser, folder: Path) -> None:
+    open_lab(browser, folder)
+    for label, value, line in (
+        ("Queue", "8", 'queue = "8 BDP"'),
+        ("Rate", "2.5 Gbit/s", 'rate = "2.5 Gbit/s"'),
+        ("RTT", "7", 'delay = "3.5 ms"'),
+        ("Loss", "1", 'loss = "1 %"'),
+    ):
+        choose(browser, f"{label}, written", value)
+        browser.wait_for(
+            "[...document.querySelectorAll('.cm-line')]"
+            f".some(e => e.textContent === {json.dumps(line)})"
+        )
+    choose(browser, "Queue, written", "much")
+    browser.wait_for("!!document.querySelector('.problems')")
+    assert "queue" in text(browser, ".problems")
+    choose(browser, "Queue, written", "1 BDP")
+    browser.wait_for("!document.querySelector('.problems')")
 
 
 def test_a_mistake_is_marked_at_its_line(browser: Browser, folder: Path) -> None:
@@ -383,7 +404,7 @@ def test_every_control_is_reached_by_tab(browser: Browser, folder: Path) -> None
         assert any(part in one for one in seen), part
     browser.evaluate("document.querySelector('.slider input').focus()")
     browser.call("Input.dispatchKeyEvent", type="keyDown", key="ArrowRight", code="ArrowRight")
-    browser.wait_for("document.querySelector('.slider output').textContent === '11 Mbit/s'")
+    browser.wait_for("document.querySelector('.slider .value').value === '11 Mbit/s'")
 
 
 def press(browser: Browser, key: str) -> None:

@@ -128,7 +128,7 @@ export function App({ first, view, embedded, complaint }: Props) {
       {sharing && <Share source={source} view={{ tab, at: moment }} checked={lab.valid} outputs={runs?.outputs ?? []} close={() => share(false)} />}
       <main>
         <div class="scenario">
-          <Form text={source.toml} own={classesOf(source.code)} checked={lab.valid} facts={lab.facts} change={change} />
+          <Form text={source.toml} own={classesOf(source.code)} checked={lab.latest} facts={lab.facts} change={change} />
           <Status outcome={lab} trusted={lab.trusted} />
           <details open={!embedded}>
             <summary>The file</summary>

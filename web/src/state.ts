@@ -12,6 +12,8 @@ const AT_ONCE = 6e6;
 export interface Outcome {
   problems: Problem[];
   valid: Valid | null;
+  /** The scenario as it was valid last. */
+  latest: Valid | null;
   runs: Runs | null;
   /** The completed share of the runs that go on; null if none does. */
   share: number | null;
@@ -101,7 +103,7 @@ function useOutcome(source: Source | null, trusted: boolean, trust: () => void):
     stop();
     wait(true);
   };
-  return { problems, valid: problems.length ? null : valid, runs, share, failure, waits, run, cancel };
+  return { problems, valid: problems.length ? null : valid, latest: valid, runs, share, failure, waits, run, cancel };
 }
 
 export function useLab(first: Source): Lab {

@@ -3,11 +3,12 @@
 import { useState } from "preact/hooks";
 import type { Facts, FlowSpec, Valid } from "../engine/protocol";
 import { styleOf } from "../results/looks";
-import { rateText, seconds, short, timeText } from "./quantities";
+import { rateText, seconds, short, timeText, withUnit } from "./quantities";
 import { addFlow, hasKey, removeFlow, setKey } from "./text";
 
 interface Props {
   text: string;
+  /** As the file was when it was valid last. */
   checked: Valid | null;
   facts: Facts | null;
   /** Algorithms of the user's code. */
@@ -26,12 +27,14 @@ interface SliderProps {
   disabled?: boolean;
   title?: string;
   set: (value: number) => void;
+  /** Takes a value as it is written beside the slider. */
+  write: (text: string) => void;
 }
 
 const STEPS = 200;
 
 /** A logarithmic slider. */
-function Slider({ label, value, low, high, shown, zero, disabled, title, set }: SliderProps) {
+function Slider({ label, value, low, high, shown, zero, disabled, title, set, write }: SliderProps) {
   const ratio = Math.log(high / low);
   const at = value < low ? (zero ? -1 : 0) : (Math.log(Math.min(value, high) / low) / ratio) * STEPS;
   return (
@@ -57,7 +60,7 @@ function Slider({ label, value, low, high, shown, zero, disabled, title, set }: 
           set(zero && to < 0 ? 0 : Number((low * Math.exp((Math.max(to, 0) / STEPS) * ratio)).toPrecision(2)));
         }}
       />
-      <output>{shown}</output>
+      <input type="text" class="value" aria-label={`${label}, written`} value={shown} disabled={disabled} onChange={(event) => write(event.currentTarget.value.trim())} />
     </label>
   );
 }
@@ -107,16 +110,21 @@ function LinkFields({ text, checked, change, at }: Props & { checked: Valid; at:
     }
     change(next);
   };
+  const writeRtt = (value: string): void => {
+    const time = seconds(withUnit(value, "ms"));
+    if (time > 0) setRtt(time);
+    else set("delay", value); // the engine says what is wrong with it
+  };
   const alone = checked.scenario.links.length === 1;
   const loss = typeof keys.loss === "number" ? keys.loss : link.loss_model ? NaN : link.loss;
   const [aqm = ""] = (keys.aqm ?? "").split("(");
   return (
     <div class="fields">
-      <Slider label="Rate" value={rate} low={1e6} high={1e9} shown={link.rates ? "varies" : link.trace_ms ? "trace" : rate ? rateText(rate) : "no limit"} disabled={!!(link.rates || link.trace_ms)} set={(value) => set("rate", rateText(value))} />
+      <Slider label="Rate" value={rate} low={1e6} high={1e9} shown={link.rates ? "varies" : link.trace_ms ? "trace" : rate ? rateText(rate) : "no limit"} disabled={!!(link.rates || link.trace_ms)} set={(value) => set("rate", rateText(value))} write={(value) => set("rate", withUnit(value, "Mbit/s"))} />
       {alone ? (
-        <Slider label="RTT" value={rtt} low={1e-3} high={0.4} shown={timeText(rtt)} title="The round-trip time without queues" set={setRtt} />
+        <Slider label="RTT" value={rtt} low={1e-3} high={0.4} shown={timeText(rtt)} title="The round-trip time without queues" set={setRtt} write={writeRtt} />
       ) : (
-        <Slider label="Delay" value={link.delay_ns / 1e9} low={1e-4} high={0.2} shown={timeText(link.delay_ns / 1e9)} title="One way" set={setRtt} />
+        <Slider label="Delay" value={link.delay_ns / 1e9} low={1e-4} high={0.2} shown={timeText(link.delay_ns / 1e9)} title="One way" set={setRtt} write={writeRtt} />
       )}
       <Slider
         label="Queue"
@@ -127,8 +135,9 @@ function LinkFields({ text, checked, change, at }: Props & { checked: Valid; at:
         title={Number.isNaN(bytes) ? "" : `${short(bytes / 1e3)} kB; 1 BDP is ${short(bdp / 1e3)} kB`}
         disabled={!bdp}
         set={(value) => set("queue", `${short(value)} BDP`)}
+        write={(value) => set("queue", withUnit(value, "BDP"))}
       />
-      <Slider label="Loss" title="Of packets at random" value={loss} low={1e-6} high={0.1} zero shown={Number.isNaN(loss) ? "in bursts" : loss ? `${short(loss * 100)} %` : "none"} set={(value) => set("loss", value ? `${short(value * 100)} %` : null)} />
+      <Slider label="Loss" title="Of packets at random" value={loss} low={1e-6} high={0.1} zero shown={Number.isNaN(loss) ? "in bursts" : loss ? `${short(loss * 100)} %` : "none"} set={(value) => set("loss", value ? `${short(value * 100)} %` : null)} write={(value) => set("loss", value === "none" ? null : withUnit(value, "%"))} />
       <label class="choice">
         <span>Queue management</span>
         <select value={aqm} onChange={(event) => set("aqm", event.currentTarget.value || null)}>

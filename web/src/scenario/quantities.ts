@@ -23,3 +23,6 @@ export function seconds(text: string): number {
   const found = /^\s*([\d.eE+-]+)\s*([a-z]+)\s*$/.exec(text);
   return found ? Number(found[1]) * (UNITS[found[2] ?? ""] ?? NaN) : Number(text) || 0;
 }
+
+/** A value as a user writes it; a number alone has the unit of the form. */
+export const withUnit = (text: string, unit: string): string => (/^[\d.]+$/.test(text) ? `${text} ${unit}` : text);

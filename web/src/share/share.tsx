@@ -61,6 +61,7 @@ export function Share({ source, view, checked, outputs, close }: Props) {
         the browser. {source.code.trim() && "It holds your own code too; who opens it must start it."}
       </p>
       <Copy label="Link" text={link} />
+      <Copy label="For notes" text={`[${title.replace(/[[\]]/g, "") || "The scenario"}](lab.html#${link.split("#")[1] ?? ""})`} />
       <Copy label="Command" text={`dumbbell run '${link}'`} />
       <Copy label="For a page" text={frame} multiline />
       <div class="row">
@@ -71,7 +72,7 @@ export function Share({ source, view, checked, outputs, close }: Props) {
           Save the samples (CSV)
         </button>
       </div>
-      <p class="soft small">Each figure is saved as SVG or PNG by the buttons above it.</p>
+      <p class="soft small">For notes: a link in Markdown to a lab.html beside them, which dumbbell lab --file lab.html writes. Each figure is saved as SVG or PNG by the buttons above it.</p>
     </section>
   );
 }
