@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Takes the screenshots of docs/how-to/lab.md: the laboratory's results and its animation."""
+"""Takes the screenshots of docs/how-to/lab.md: results, animation, and two scenarios compared."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WIDTH, HEIGHT = 1280, 940
 
 
 def main() -> None:
-    """Opens the page, waits for its results, then for a loss in the animation."""
+    """Opens the page, waits for results, for a loss in the animation, for a comparison."""
     with tempfile.TemporaryDirectory() as folder, Browser(Path(folder)) as browser:
         browser.open(ROOT / "python/dumbbell/lab/lab.html", width=WIDTH, height=HEIGHT)
         browser.wait_for("!!document.querySelector('[data-done=true]')")
@@ -38,6 +38,20 @@ def main() -> None:
                 ".click(), new Promise(done => setTimeout(done, 200))"
             )
         shoot(browser, "lab-watch.png", (460, 102, WIDTH, 640))
+        browser.evaluate("document.getElementById('tab-compare').click()")
+        browser.wait_for("document.querySelector('#outcome .main')?.textContent.includes('as A')")
+        browser.evaluate("document.querySelector('#outcome .main').click()")
+        browser.wait_for("!!document.querySelector('.pair')")
+        browser.evaluate(
+            "(e => { e.value = '8'; e.dispatchEvent(new Event('change', {bubbles: true})); })"
+            "(document.querySelector('[aria-label=\"Queue, written\"]'))"
+        )
+        browser.wait_for(
+            "!!document.querySelector('.differences') && !!document.querySelector('.pair .panel')"
+            " && !!document.querySelector('[data-done=true]')"
+        )
+        browser.evaluate("new Promise(done => setTimeout(done, 500))")
+        shoot(browser, "lab-compare.png", (460, 65, WIDTH, HEIGHT))
 
 
 def shoot(browser: Browser, name: str, part: tuple[int, int, int, int]) -> None:
