@@ -108,6 +108,22 @@ def test_a_link_brings_both_scenarios_and_the_command_runs_one(
     assert browser.complaints == []
 
 
+def test_own_code_of_the_kept_scenario_waits_for_the_user(browser: Browser, folder: Path) -> None:
+    code = (
+        "class Mine extends WindowRule { increase(c, a) { return a / c } decrease(c) { return 2 } }"
+    )
+    page = folder / "own.html"
+    page.write_text(page_with(Shared(TWO, code, beside=TWO.replace('"bbr3"', '"own.js:Mine"'))))
+    browser.call("Page.navigate", url="about:blank")
+    browser.open(page)
+    browser.wait_for("document.querySelector('.status')?.textContent.includes('code of its own')")
+    click(browser, "Compare")
+    assert "Press Run" in text(browser, "#outcome")
+    click(browser, "Run")
+    browser.wait_for(BOTH)
+    assert cells(browser, ".differences") == [["flow.one.cc", "own.js:Mine", "bbr3"]]
+
+
 def test_a_mistake_in_the_kept_scenario_is_told(browser: Browser, folder: Path) -> None:
     page = folder / "wrong.html"
     page.write_text(page_with(Shared(TWO, beside=TWO.replace("bbr3", "bbr9"))))

@@ -9,8 +9,8 @@ export interface Difference {
 }
 
 const ABSENT = "–";
-/** These say what a scenario is about; they are shown as its heading. */
-const ABOUT = new Set(["title", "description"]);
+/** These say what a scenario is about, or follow from the algorithm of a flow. */
+const ABOUT = new Set(["title", "description", "sources"]);
 
 /** The values of an experiment by their keys, such as `flow.first.cc`. */
 function flat(value: unknown, path: string[], names: (string | undefined)[], found: Map<string, string>): Map<string, string> {
@@ -29,6 +29,6 @@ export function differences(a: Valid, b: Valid): Difference[] {
   const [ofA, ofB] = [a, b].map(({ experiment, names }) => flat(experiment, [], names.map(([first]) => first), new Map()));
   const keys = [...new Set([...(ofA?.keys() ?? []), ...(ofB?.keys() ?? [])])];
   return keys
-    .filter((key) => !ABOUT.has(key) && ofA?.get(key) !== ofB?.get(key))
+    .filter((key) => !ABOUT.has(key.split(".")[0] ?? "") && ofA?.get(key) !== ofB?.get(key))
     .map((key) => ({ key, a: ofA?.get(key) ?? ABSENT, b: ofB?.get(key) ?? ABSENT }));
 }
