@@ -16,6 +16,7 @@ from pages import theory_page
 
 from dumbbell import Experiment
 from dumbbell.lab import Shared, fragment_of, to_fragment
+from dumbbell.sweeps.plan import Sweep
 
 ROOT = Path(__file__).resolve().parent.parent
 PAPERS = "python/dumbbell/papers"
@@ -62,15 +63,9 @@ def of_block(text: str) -> str | None:
     whole = all(part in text for part in ("duration =", "[[link]]", "[[flow]]"))
     if not whole or re.search(r"^trace = |\.py:", text, re.M):
         return None
-    base, mark, axes = text.partition("\n[sweep]\n")
-    if not mark:
-        return None if "sweep" in tomllib.loads(text) else to_fragment(Shared(text))
-    first = {
-        key: axis["from"] if isinstance(axis, dict) else axis[0]
-        for key, axis in tomllib.loads(axes).items()
-    }
-    overrides = [f"{key}={value}" for key, value in first.items()]
-    return fragment_of(Experiment.parse(base, overrides=overrides)) or None
+    if "sweep" in tomllib.loads(text):
+        return fragment_of(Sweep.parse(text).first()) or None
+    return to_fragment(Shared(text))
 
 
 def of_pair(text: str, change: str) -> str:

@@ -1,9 +1,10 @@
-"""The laboratory: its server, its links, and that it gives the same numbers as the simulator."""
+"""The laboratory: its server and its links, and what commands do with these."""
 
 from __future__ import annotations
 
 import base64
 import gzip
+import json
 import re
 import socket
 import sys
@@ -20,11 +21,12 @@ from command import complaint_of, dumbbell, output_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dumbbell import Result
+from dumbbell import Experiment, Result
 from dumbbell.errors import DumbbellError
 from dumbbell.lab import Shared, page_with, read_link, to_fragment
 from dumbbell.lab.link import MOST_BYTES
 from dumbbell.lab.server import HOST, _Server
+from dumbbell.sweeps.plan import Sweep
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -180,6 +182,19 @@ def test_lab_writes_one_file_with_the_scenario_in_it(tmp_path: Path) -> None:
     assert found
     assert read_link(f"#{found.group(1)}").toml == EXPERIMENT
     assert "exists already" in complaint_of("lab", "--file", "lab.html", cwd=tmp_path)
+
+
+def test_lab_opens_a_sweep_at_its_first_point(tmp_path: Path) -> None:
+    output_of("lab", ROOT / "examples/sweep.toml", "--file", "lab.html", cwd=tmp_path)
+    found = re.search(r'name="scenario" content="([^"]+)"', (tmp_path / "lab.html").read_text())
+    assert found
+    experiment = Experiment.parse(read_link(f"#{found.group(1)}").toml)
+    assert (experiment.links[0].rate, experiment.links[0].queue) == ("5 Mbit/s", "0.5 BDP")
+    sweep = Sweep.load(ROOT / "examples/sweep.toml")
+    first, *_ = sweep.points()
+    here = json.loads(experiment.resolve().scenario(0))
+    # Runs of a sweep keep no internals.
+    assert json.loads(first.scenario) == here | {"internals": False}
 
 
 @contextmanager

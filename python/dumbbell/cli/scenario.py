@@ -76,10 +76,14 @@ def name_of(file: Path) -> Path:
 
 
 def shared_of(file: Path) -> Shared:
-    """What a file or a link holds, with the trace files that it names."""
+    """What a file or a link holds, with its trace files; of a sweep the first point."""
     if is_link(str(file)):
         return read_link(str(file))
     text = text_of(file)
+    if re.search(r"^\[\[?sweep\b", text, re.M):
+        from dumbbell.sweeps.plan import Sweep
+
+        text = Sweep.load(file).first().to_toml()
     return Shared(text, traces=_traces(text, file.parent))
 
 

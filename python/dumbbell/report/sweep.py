@@ -59,6 +59,7 @@ def _commands(dataset: Dataset) -> list[tuple[str, str]]:
     again += " --series" if set(SERIES) & set(dataset.tables) else ""
     return [
         ("Run it again, or what is missing of it", again),
+        ("Open its first point in the laboratory", f"dumbbell lab --open {folder}/sweep.toml"),
         ("Its heat map as a figure", f"dumbbell plot {folder} heat --metric jain"),
         ("Its rows", f"dumbbell query 'from runs' {folder} --csv"),
     ]

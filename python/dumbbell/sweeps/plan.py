@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import random
+import re
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
@@ -169,6 +170,16 @@ class Sweep:
                 scenario, cost, warnings = self._parsed.point(written, self._environment)
             yield Point(number, columns, scenario, cost, tuple(warnings))
 
+    def first(self) -> Experiment:
+        """The experiment of the first point, with its own values of the axes.
+
+        Raises:
+            ExperimentError: If it is not valid.
+        """
+        values = (written for block in self._blocks() for written, _ in block[0])
+        overrides = [f"{axis.key}={value}" for axis, value in zip(self.axes, values, strict=True)]
+        return Experiment.parse(_SWEEP.sub("", self.text), overrides=overrides)
+
     def _blocks(self) -> Iterator[list[tuple[tuple[str, float | str], ...]]]:
         """For every ``[sweep]`` table its points: each axis's value as JSON and in its column."""
         first = 0
@@ -183,6 +194,10 @@ class Sweep:
                 case _:
                     shares = _shares(combine, points, count, seed)
                     yield [tuple(map(self._parsed.draw, axes, row)) for row in shares]
+
+
+_SWEEP: Final = re.compile(r"^\[\[?sweep\b.*?(?=^\[|\Z)", re.M | re.S)
+"""The tables of a sweep in its `text`."""
 
 
 def _shares(combine: str, points: int, axes: int, seed: int) -> list[list[float]]:
