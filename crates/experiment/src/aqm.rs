@@ -2,12 +2,15 @@
 
 use crate::call::{Call, CallKind, OptionKind, Resolved, Values};
 use crate::quantity::{PACKETS, SIZE, TIME, ValueError, fail};
-use dumbbell_net::{AqmConfig, CodelConfig, FqCodelConfig, PieConfig, RedConfig, RedUnit};
+use dumbbell_net::{
+    AqmConfig, CodelConfig, DualPi2Config, FqCodelConfig, PieConfig, RedConfig, RedUnit,
+    StepConfig, StepThreshold,
+};
 use dumbbell_units::Span;
 use serde_json::Value;
 
 const WHAT: &str = "an active queue management";
-/// The minimum of PIE's update interval, ns.
+/// The minimum of the update intervals of PIE and DualPI2, ns.
 const MIN_UPDATE: u64 = 100_000;
 
 const fn option(
@@ -44,6 +47,40 @@ pub static AQMS: &[CallKind] = &[
         options: &[TARGET, INTERVAL, ECN, CE_THRESHOLD],
     },
     CallKind {
+        name: "dualpi2",
+        about: "Dual-Queue Coupled AQM for L4S (RFC 9332), as in Linux",
+        options: &[
+            option("target", "15 ms", Values::Quantity(&TIME), "target queueing delay"),
+            option("tupdate", "16 ms", Values::Quantity(&TIME), "interval of its updates"),
+            option("alpha", "0.16", Values::Number(1000.0), "weight of the delay, 1/s"),
+            option("beta", "3.2", Values::Number(1000.0), "weight of the delay's trend, 1/s"),
+            option(
+                "coupling_factor",
+                "2.0",
+                Values::Number(100.0),
+                "marking probability of L4S packets over the base probability (k)",
+            ),
+            option(
+                "step_thresh",
+                "1 ms",
+                Values::Quantity(&TIME),
+                "queueing delay above which every L4S packet is marked",
+            ),
+            option(
+                "classic_protection",
+                "0.1",
+                Values::Number(1.0),
+                "share of the rate that the Classic queue gets at least",
+            ),
+            option(
+                "drop_on_overload",
+                "on",
+                Values::Switch,
+                "whether L4S packets are dropped when marks do not suffice",
+            ),
+        ],
+    },
+    CallKind {
         name: "fq_codel",
         about: "CoDel in one queue per flow (RFC 8290)",
         options: &[
@@ -77,8 +114,18 @@ pub static AQMS: &[CallKind] = &[
         name: "red",
         about: "Random Early Detection (Floyd and Jacobson, 1993)",
         options: &[
-            option("min", "5 packets", Values::Threshold, "average queue with the first drops"),
-            option("max", "15 packets", Values::Threshold, "average queue with max_p drops"),
+            option(
+                "min",
+                "5 packets",
+                Values::QuantityOf(&[&PACKETS, &SIZE]),
+                "average queue with the first drops",
+            ),
+            option(
+                "max",
+                "15 packets",
+                Values::QuantityOf(&[&PACKETS, &SIZE]),
+                "average queue with max_p drops",
+            ),
             option("probability", "0.1", Values::Number(1.0), "drop probability at max (max_p)"),
             option("weight", "0.002", Values::Number(1.0), "weight of the average (w_q)"),
             option("gentle", "on", Values::Switch, "whether the probability rises up to 2 max"),
@@ -91,6 +138,16 @@ pub static AQMS: &[CallKind] = &[
             ),
         ],
     },
+    CallKind {
+        name: "step",
+        about: "marks every ECN-capable packet above a threshold (RFC 8257, section 3.1)",
+        options: &[option(
+            "threshold",
+            "1 ms",
+            Values::QuantityOf(&[&PACKETS, &SIZE, &TIME]),
+            "queue above which packets are marked: packets or bytes behind them, or their delay",
+        )],
+    },
 ];
 
 /// Checks an active queue management, a text or a table; returns it with all options.
@@ -102,6 +159,9 @@ pub fn resolve(value: &Value) -> Result<Resolved, ValueError> {
     match aqm.kind.name {
         "pie" if aqm.whole("update") < MIN_UPDATE => {
             fail!("pie: update: less than {}; write more", TIME.format(MIN_UPDATE))
+        }
+        "dualpi2" if aqm.whole("tupdate") < MIN_UPDATE => {
+            fail!("dualpi2: tupdate: less than {}; write more", TIME.format(MIN_UPDATE))
         }
         "red" if aqm.dimension("min") != aqm.dimension("max") => {
             let advice = "such as \"red(min=30 kB, max=90 kB)\"";
@@ -155,7 +215,29 @@ pub fn config(aqm: &Resolved) -> AqmConfig {
             ecn: aqm.is_on("ecn"),
             hard_drop: aqm.is_on("hard_drop"),
         }),
+        "dualpi2" => AqmConfig::DualPi2(DualPi2Config {
+            target: span("target"),
+            tupdate: span("tupdate"),
+            alpha: aqm.number("alpha"),
+            beta: aqm.number("beta"),
+            coupling_factor: aqm.number("coupling_factor"),
+            step_thresh: span("step_thresh"),
+            classic_protection: aqm.number("classic_protection"),
+            drop_on_overload: aqm.is_on("drop_on_overload"),
+        }),
+        "step" => AqmConfig::Step(StepConfig { threshold: step_threshold(aqm) }),
         name => unreachable!("{name} is in the table of active queue managements"),
+    }
+}
+
+fn step_threshold(aqm: &Resolved) -> StepThreshold {
+    let amount = aqm.whole("threshold");
+    match aqm.dimension("threshold") {
+        dimension if dimension == Some(&PACKETS) => {
+            StepThreshold::Packets(u32::try_from(amount).unwrap_or(u32::MAX))
+        }
+        dimension if dimension == Some(&SIZE) => StepThreshold::Bytes(amount),
+        _ => StepThreshold::Ns(amount),
     }
 }
 
@@ -175,6 +257,8 @@ mod tests {
         assert_eq!(config("fq_codel"), AqmConfig::FqCodel(FqCodelConfig::default()));
         assert_eq!(config("pie"), AqmConfig::Pie(PieConfig::default()));
         assert_eq!(config("red"), AqmConfig::Red(RedConfig::default()));
+        assert_eq!(config("dualpi2"), AqmConfig::DualPi2(DualPi2Config::default()));
+        assert_eq!(config("step"), AqmConfig::Step(StepConfig::default()));
     }
 
     #[test]
@@ -197,6 +281,17 @@ mod tests {
     }
 
     #[test]
+    fn a_step_takes_packets_bytes_or_a_time() {
+        let threshold = |text: &str| match config(&resolved(json!(text))) {
+            AqmConfig::Step(step) => step.threshold,
+            other => panic!("a step is expected, not {other:?}"),
+        };
+        assert_eq!(threshold("step(threshold=20 packets)"), StepThreshold::Packets(20));
+        assert_eq!(threshold("step(threshold=30 kB)"), StepThreshold::Bytes(30_000));
+        assert_eq!(threshold("step(threshold=800 us)"), StepThreshold::Ns(800_000));
+    }
+
+    #[test]
     fn errors_say_what_is_valid() {
         for (text, part) in [
             ("codell", "(did you mean \"codel\"?); write NAME or NAME(option=value, ...)"),
@@ -208,6 +303,9 @@ mod tests {
             ("red(min=5 kB)", "both in packets or both in bytes"),
             ("red(min=50 packets)", "min is more than max"),
             ("red(weight=0)", "weight: 0 is nothing"),
+            ("dualpi2(tupdate=1 us)", "dualpi2: tupdate: less than 100 us"),
+            ("dualpi2(coupling=2)", "dualpi2 has no option \"coupling\""),
+            ("step(threshold=5)", "step: threshold: \"5\" lacks a unit"),
         ] {
             let error = resolve(&json!(text)).expect_err("not valid").to_string();
             assert!(error.contains(part), "{error}");

@@ -1,7 +1,7 @@
 //! Names with options: `codel`, `fq_codel(target=5 ms, ecn=off)`, or the same as a table,
 //! `{ name = "fq_codel", target = "5 ms", ecn = false }`.
 
-use crate::quantity::{Dimension, PACKETS, SIZE, ValueError, fail, shown};
+use crate::quantity::{Dimension, ValueError, fail, shown};
 use crate::suggest::did_you_mean;
 use serde_json::Value;
 use std::fmt::{self, Display};
@@ -46,8 +46,8 @@ pub enum Values {
     Quantity(&'static Dimension),
     /// The same, or `off`.
     QuantityOrOff(&'static Dimension),
-    /// A number of packets or a size.
-    Threshold,
+    /// A quantity above zero of one of several dimensions.
+    QuantityOf(&'static [&'static Dimension]),
     /// A number from 0 to this one.
     Number(f64),
     /// A whole number from 1 to this one.
@@ -277,10 +277,11 @@ impl Values {
             Values::Quantity(dimension) | Values::QuantityOrOff(dimension) => {
                 Ok(OptionValue::Amount(dimension, dimension.parse(value)?))
             }
-            Values::Threshold => {
-                let unit = text.trim_start_matches(|c: char| !c.is_ascii_alphabetic());
-                let is_packets = PACKETS.spellings().contains(&unit.trim());
-                Values::Quantity(if is_packets { &PACKETS } else { &SIZE }).parse(text)
+            Values::QuantityOf(dimensions) => {
+                let unit = text.trim_start_matches(|c: char| !c.is_alphabetic()).trim();
+                let has_unit = |dimension: &&&Dimension| dimension.spellings().contains(&unit);
+                let dimension = dimensions.iter().find(has_unit).or(dimensions.last());
+                Values::Quantity(dimension.expect("one dimension or more")).parse(text)
             }
             Values::Number(max) => match text.parse::<f64>() {
                 Ok(number) if (0.0..=max).contains(&number) => Ok(OptionValue::Number(number)),

@@ -131,7 +131,10 @@ fn values(values: Values) -> String {
     match values {
         Values::Quantity(dimension) => format!("{}, such as {}", dimension.name, dimension.example),
         Values::QuantityOrOff(dimension) => format!("{} or off", dimension.name),
-        Values::Threshold => "a number of packets or a size".to_owned(),
+        Values::QuantityOf(dimensions) => {
+            let names: Vec<_> = dimensions.iter().map(|dimension| dimension.name).collect();
+            names.join(" or ")
+        }
         Values::Number(max) => format!("a number from 0 to {max}"),
         Values::Count(max) => format!("a whole number from 1 to {max}"),
         Values::Switch => "on or off".to_owned(),

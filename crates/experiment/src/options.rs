@@ -104,8 +104,9 @@ pub static STACK_OPTIONS: &[TransportOption] = &[
     ),
     option(
         "ecn",
-        OneOf(&["off", "classic", "accurate"]),
-        "explicit congestion notification: RFC 3168, or every mark as for DCTCP",
+        OneOf(&["off", "classic", "accurate", "l4s"]),
+        "explicit congestion notification: RFC 3168; every mark, as for DCTCP (RFC 8257); or ECT(1) \
+         and Accurate ECN, as for Prague (RFC 9331, RFC 9768)",
     ),
     option("receive_window", Whole(1, U32), "receive window, packets"),
     option(
@@ -376,7 +377,7 @@ mod tests {
             (json!({"mss": 65_500}), "more than 65,535 bytes, an IP packet's maximum"),
             (
                 json!({"ecn": "clasic"}),
-                "none of off, classic, accurate (did you mean \"classic\"?)",
+                "none of off, classic, accurate, l4s (did you mean \"classic\"?)",
             ),
             (json!({"min_rto": 200}), "200 lacks a unit"),
             (json!({"min_rto": "1 us"}), "is less than 1 ms"),

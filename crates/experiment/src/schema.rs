@@ -7,7 +7,7 @@ use crate::check::MAX_PATHS;
 use crate::keys::{DefaultValue, EXPERIMENT, FLOW, Key, Kind, LINK, Table};
 use crate::loss::LOSSES;
 use crate::options::{OptionValues, STACK_OPTIONS, TransportOption, UDT_OPTIONS};
-use crate::quantity::{Dimension, PACKETS, QUEUE_DIMENSIONS, RATE, SIZE, TIME, UNLIMITED};
+use crate::quantity::{Dimension, QUEUE_DIMENSIONS, RATE, SIZE, TIME, UNLIMITED};
 use crate::read::{MAX_SEEDS, TRANSPORTS};
 use crate::sweep::COMBINE;
 use dumbbell_cc::NAMES;
@@ -167,7 +167,7 @@ fn option_of_call(values: Values) -> Value {
         Values::QuantityOrOff(dimension) => {
             json!({"anyOf": [{"enum": ["off", false]}, quantity(&[dimension])]})
         }
-        Values::Threshold => quantity(&[&PACKETS, &SIZE]),
+        Values::QuantityOf(dimensions) => quantity(dimensions),
         Values::Number(max) => json!({"type": ["number", "string"], "minimum": 0, "maximum": max}),
         Values::Count(max) => json!({"type": ["integer", "string"], "minimum": 1, "maximum": max}),
         Values::Switch => json!({"enum": [true, false, "on", "off"]}),

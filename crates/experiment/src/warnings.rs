@@ -33,7 +33,7 @@ impl Experiment {
         }
         let base = self.base_stack().expect("a checked stack");
         let stack = self.flow_stack(flow, &base, &key_path![]).expect("a checked stack");
-        if stack.ecn != Ecn::Accurate {
+        if !matches!(stack.ecn, Ecn::Accurate | Ecn::L4s) {
             return Some(WITHOUT_ECN);
         }
         let path = self.flow_paths(flow).concat();
@@ -55,5 +55,6 @@ fn marks(aqm: &str) -> bool {
         AqmConfig::FqCodel(queues) => queues.codel.ecn || queues.codel.ce_threshold.is_some(),
         AqmConfig::Pie(pie) => pie.ecn,
         AqmConfig::Red(red) => red.ecn,
+        AqmConfig::DualPi2(_) | AqmConfig::Step(_) => true,
     }
 }

@@ -20,7 +20,10 @@ mod token_bucket;
 mod trace;
 
 pub use application::Application;
-pub use aqm::{AqmConfig, CodelConfig, FqCodelConfig, PieConfig, RedConfig, RedUnit};
+pub use aqm::{
+    AqmConfig, CodelConfig, DualPi2Config, FqCodelConfig, PieConfig, RedConfig, RedUnit,
+    StepConfig, StepThreshold,
+};
 pub use constant_rate::ConstantRate;
 pub use delay_stage::Reordering;
 pub use link::{DropReason, Link, LinkConfig, LinkStatistics};
@@ -49,6 +52,11 @@ pub trait Packet {
 
     /// Whether the packet may be marked instead of dropped (RFC 3168: ECT).
     fn is_ecn_capable(&self) -> bool {
+        false
+    }
+
+    /// Whether the packet is classified as L4S (RFC 9331, section 5.1: ECT(1) or CE).
+    fn is_l4s(&self) -> bool {
         false
     }
 

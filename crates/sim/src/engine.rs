@@ -111,6 +111,10 @@ impl<P: Packet> Packet for RoutedPacket<P> {
         self.packet.is_ecn_capable()
     }
 
+    fn is_l4s(&self) -> bool {
+        self.packet.is_l4s()
+    }
+
     fn mark(&mut self) {
         self.packet.mark();
     }

@@ -3,8 +3,8 @@
 
 use crate::check::{ensure, ensure_time};
 use crate::scenario::{LinkSpec, QueueSpec, ScenarioError, ScenarioPart};
-use dumbbell_net::{AqmConfig, CodelConfig, FqCodelConfig, GilbertElliott, PieConfig, RedConfig};
-use dumbbell_net::{LossModel, RateProcess, Reordering};
+use dumbbell_net::{AqmConfig, CodelConfig, DualPi2Config, FqCodelConfig, GilbertElliott};
+use dumbbell_net::{LossModel, PieConfig, RateProcess, RedConfig, Reordering};
 use dumbbell_units::{Rate, Span, Time};
 
 /// The maximum number of steps of a rate, opportunities of a trace, or reroutes.
@@ -47,6 +47,8 @@ fn check_aqm(aqm: &AqmConfig, here: impl Fn() -> ScenarioPart + Copy) -> Result<
             }
             ensure(is_share(ecn_limit), here, "aqm.pie.ecn_limit", ecn_limit, share)
         }
+        AqmConfig::DualPi2(dualpi2) => check_dualpi2(&dualpi2, here),
+        AqmConfig::Step(_) => Ok(()),
     }
 }
 
@@ -76,6 +78,26 @@ fn check_codel(
 ) -> Result<(), ScenarioError> {
     ensure_time(codel.target.as_nanos(), 1, here, target)?;
     ensure_time(codel.interval.as_nanos(), 1, here, interval)
+}
+
+fn check_dualpi2(
+    dualpi2: &DualPi2Config,
+    here: impl Fn() -> ScenarioPart + Copy,
+) -> Result<(), ScenarioError> {
+    let &DualPi2Config { alpha, beta, coupling_factor, classic_protection, .. } = dualpi2;
+    ensure_time(dualpi2.target.as_nanos(), 1, here, "aqm.dualpi2.target_ns")?;
+    ensure_time(dualpi2.tupdate.as_nanos(), MIN_UPDATE_NS, here, "aqm.dualpi2.tupdate_ns")?;
+    ensure_time(dualpi2.step_thresh.as_nanos(), 0, here, "aqm.dualpi2.step_thresh_ns")?;
+    let valid = "a finite number, 0 or more";
+    for (key, value) in [
+        ("aqm.dualpi2.alpha", alpha),
+        ("aqm.dualpi2.beta", beta),
+        ("aqm.dualpi2.coupling_factor", coupling_factor),
+    ] {
+        ensure(value >= 0.0 && value.is_finite(), here, key, value, valid)?;
+    }
+    let (key, ok) = ("aqm.dualpi2.classic_protection", (0.0..=1.0).contains(&classic_protection));
+    ensure(ok, here, key, classic_protection, "a number from 0 to 1")
 }
 
 impl LinkSpec {

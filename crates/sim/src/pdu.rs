@@ -69,6 +69,13 @@ impl Packet for Pdu {
         }
     }
 
+    fn is_l4s(&self) -> bool {
+        match self {
+            Pdu::Tcp(segment) => segment.is_l4s(),
+            Pdu::Udt(packet) => Packet::is_l4s(packet),
+        }
+    }
+
     fn mark(&mut self) {
         match self {
             Pdu::Tcp(segment) => segment.mark(),

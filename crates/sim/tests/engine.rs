@@ -3,8 +3,9 @@
 mod toy;
 
 use dumbbell_net::{
-    AqmConfig, CodelConfig, DropReason, Endpoint, FqCodelConfig, GilbertElliott, Limit, Link,
-    LinkConfig, LinkId, LossModel, PieConfig, RateProcess, RedConfig, Reordering, Routes,
+    AqmConfig, CodelConfig, DropReason, DualPi2Config, Endpoint, FqCodelConfig, GilbertElliott,
+    Limit, Link, LinkConfig, LinkId, LossModel, PieConfig, RateProcess, RedConfig, Reordering,
+    Routes, StepConfig,
 };
 use dumbbell_sim::{EndpointId, Engine, Observer, RoutedPacket, SimEndpoint};
 use dumbbell_units::{Span, Time};
@@ -335,6 +336,14 @@ fn any_aqm() -> impl Strategy<Value = AqmConfig> {
             beta: 1000.0,
             ..PieConfig::default()
         })),
+        Just(AqmConfig::DualPi2(DualPi2Config {
+            target: Span::from_micros(100),
+            tupdate: Span::from_micros(100),
+            alpha: 100.0,
+            beta: 1000.0,
+            ..DualPi2Config::default()
+        })),
+        Just(AqmConfig::Step(StepConfig::default())),
     ]
 }
 

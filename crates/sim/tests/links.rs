@@ -36,6 +36,9 @@ const FQ_CODEL: &str = r#""aqm": {"fq_codel": {"target_ns": 5000000, "interval_n
     "quantum": 1500, "queues": 1024, "ecn": true}}"#;
 const PIE: &str = r#""aqm": {"pie": {"target_ns": 15000000, "update_ns": 15000000, "burst_ns":
     150000000, "alpha": 0.125, "beta": 1.25, "ecn": true, "ecn_limit": 0.1}}"#;
+const DUALPI2: &str = r#""aqm": {"dualpi2": {"target_ns": 15000000, "tupdate_ns": 16000000,
+    "alpha": 0.16, "beta": 3.2, "coupling_factor": 2, "step_thresh_ns": 1000000,
+    "classic_protection": 0.1, "drop_on_overload": true}}"#;
 const RED: &str = r#""aqm": {"red": {"unit": "packets", "min": 5, "max": 15, "probability": 0.1,
     "weight": 0.002, "gentle": true, "ecn": true, "hard_drop": true}}"#;
 
@@ -66,6 +69,18 @@ fn every_aqm_keeps_cubic_near_its_target_and_the_link_busy() {
         assert_eq!(outcome.links.marked.last(), Some(&0), "ECN is off");
         assert!(outcome.links.dropped.last() > Some(&10));
     }
+}
+
+#[test]
+fn a_dualpi2_queue_holds_its_target_and_an_l4s_flow_stays_below_the_step() {
+    let link = format!("{RATE}, {DUALPI2}");
+    let cubic = run("cubic", 4, "off", &link);
+    assert!((0.008..0.022).contains(&median_delay(&cubic)), "{}", median_delay(&cubic));
+    assert!(utilisation(&cubic) > 0.85, "{}", utilisation(&cubic));
+    let dctcp = run("dctcp", 4, "l4s", &link);
+    assert!(median_delay(&dctcp) < 0.0015, "{}", median_delay(&dctcp));
+    assert_eq!(dctcp.links.dropped.last(), Some(&0), "marks suffice");
+    assert!(dctcp.links.marked.last() > Some(&100));
 }
 
 #[test]

@@ -67,9 +67,10 @@ pub struct Receiver {
     dup_ack_counter: u8,
     compressed_ack: u8,
     handshake: Handshake,
-    /// ECE is set on acknowledgements.
+    /// ECE is set on acknowledgements. With L4S: the last packet was marked.
     ece: bool,
-    /// Packets received with CE since the last acknowledgement.
+    /// Packets received with CE since the last acknowledgement. With L4S: since the start, modulo 256
+    /// (RFC 9768: `r.cep`).
     marked: u8,
     autotune: RcvBufAutotune,
 }
@@ -297,6 +298,8 @@ impl Receiver {
 
     /// Updates the ECN state. Returns whether the segment is acknowledged immediately:
     ///
+    /// - L4S: if a packet is marked and the last one was not (RFC 9768, 3.2.2.5.1). That section's other
+    ///   trigger, two marks, is met by the acknowledgement of every second packet.
     /// - DCTCP: if the mark differs from the last one (RFC 8257, 3.2).
     /// - Classic: on the first mark and on CWR, as the sender's window may be small then
     ///   (`__tcp_ecn_check_ce`, `tcp_ecn_accept_cwr`).
@@ -306,6 +309,10 @@ impl Receiver {
             return false;
         }
         let marked = segment.flags.contains(Flags::CE);
+        if self.stack.ecn == Ecn::L4s {
+            self.marked = self.marked.wrapping_add(u8::from(marked));
+            return !std::mem::replace(&mut self.ece, marked) && marked;
+        }
         self.marked = self.marked.saturating_add(u8::from(marked));
         if self.stack.ecn == Ecn::Accurate {
             return std::mem::replace(&mut self.ece, marked) != marked;
@@ -336,15 +343,18 @@ impl Receiver {
 
     #[inline(always)]
     fn build_ack(&mut self, flags: Flags) -> Segment {
-        let mut flags = flags.with(Flags::ACK);
-        if self.ece {
-            flags = flags.with(Flags::ECE);
-        }
+        let is_l4s = self.stack.ecn == Ecn::L4s;
+        let ecn = match self.ece {
+            _ if is_l4s => Flags::ECT_1,
+            true => Flags::ECE,
+            false => Flags::default(),
+        };
+        let flags = flags.with(Flags::ACK).with(ecn);
         let mut segment = Segment {
             number: self.rcv_nxt,
             timestamp: self.ts_recent,
             window: self.stack.receive_window,
-            marked: std::mem::take(&mut self.marked),
+            marked: if is_l4s { self.marked } else { std::mem::take(&mut self.marked) },
             ..Segment::default()
         };
         let mut blocks = 0;

@@ -25,8 +25,9 @@ pub struct Segment {
     pub size: u16,
     /// Kind and flags.
     pub flags: Flags,
-    /// Acknowledgement: packets that arrived CE-marked since the last acknowledgement, saturating
-    /// (AccECN's feedback; classic ECN uses only [`Flags::ECE`]).
+    /// Acknowledgement: packets that arrived CE-marked, modulo 256: Accurate ECN's `r.cep` (RFC 9768,
+    /// section 3.2.1), of which TCP's header has three bits. With DCTCP's feedback: those since
+    /// the last acknowledgement. Classic ECN uses only [`Flags::ECE`].
     pub marked: u8,
     pub(crate) protocol: Protocol,
 }
@@ -53,10 +54,12 @@ impl Flags {
     pub const SYN: Flags = Flags(1 << 1);
     /// The data is a retransmission.
     pub const RETRANSMISSION: Flags = Flags(1 << 2);
-    /// The data is ECN-capable (ECT(0)).
-    pub const ECT: Flags = Flags(1 << 3);
-    /// A queue marked the data (CE).
-    pub const CE: Flags = Flags(1 << 4);
+    /// The packet is ECN-capable, ECT(0). This and the next bit are the ECN field of the IP header.
+    pub const ECT_0: Flags = Flags(1 << 3);
+    /// The packet is ECN-capable and L4S, ECT(1) (RFC 9331).
+    pub const ECT_1: Flags = Flags(1 << 4);
+    /// A queue marked the packet (CE): both bits.
+    pub const CE: Flags = Flags(1 << 3 | 1 << 4);
     /// The acknowledgement echoes congestion (ECE).
     pub const ECE: Flags = Flags(1 << 5);
     /// The sender reduced its window (CWR).
@@ -126,7 +129,11 @@ impl Packet for Segment {
     }
 
     fn is_ecn_capable(&self) -> bool {
-        self.flags.contains(Flags::ECT)
+        self.flags.0 & Flags::CE.0 != 0
+    }
+
+    fn is_l4s(&self) -> bool {
+        self.flags.contains(Flags::ECT_1)
     }
 
     fn mark(&mut self) {
@@ -143,6 +150,18 @@ mod tests {
         let mut segment = Segment::default();
         segment.set_blocks([(70_000, 70_002), (9, 10)]);
         assert_eq!(segment.blocks().collect::<Vec<_>>(), [(70_000, 70_002), (9, 10)]);
+    }
+
+    #[test]
+    fn ect_1_and_ce_are_l4s_and_ect_0_is_not() {
+        let packet = |flags| Segment { flags, ..Segment::default() };
+        let seen = |flags| (packet(flags).is_ecn_capable(), packet(flags).is_l4s());
+        assert_eq!(seen(Flags::PSH), (false, false));
+        assert_eq!(seen(Flags::ECT_0), (true, false));
+        assert_eq!(seen(Flags::ECT_1), (true, true));
+        let mut marked = packet(Flags::ECT_0);
+        marked.mark();
+        assert_eq!((marked.flags, marked.is_l4s()), (Flags::CE, true));
     }
 
     #[test]

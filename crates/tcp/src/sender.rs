@@ -24,7 +24,7 @@ use crate::rack::Rack;
 use crate::rtt::{RttEstimator, rtt_from_tsecr, timestamp};
 use crate::scoreboard::Scoreboard;
 use crate::undo::Undo;
-use crate::{Flags, Segment, Stack};
+use crate::{Ecn, Flags, Segment, Stack};
 use dumbbell_cc::{
     Algorithm, CongestionControl, CongestionEvent, ControlParameters, Metric, Path, RateSampler,
     SenderStats,
@@ -118,6 +118,8 @@ pub struct Sender {
     tlp_retransmits: bool,
     /// The next new packet carries CWR (Linux `TCP_ECN_QUEUE_CWR`).
     cwr_pending: bool,
+    /// L4S: the peer's count of marked packets, modulo 256 (RFC 9768: `s.cep`).
+    cep: u8,
     timer: Timer,
     pacer: Pacer,
     /// When pacing or the application lets the next packet leave; `Time::MAX` if neither is the
@@ -196,6 +198,7 @@ impl Sender {
             tlp: None,
             tlp_retransmits: false,
             cwr_pending: false,
+            cep: 0,
             timer: Timer::rto(start),
             pacer: Pacer::default(),
             wake_at: Time::MAX,
@@ -308,7 +311,10 @@ impl Sender {
         Segment {
             timestamp: timestamp(now),
             size: self.stack.control_size(),
-            flags: Flags::SYN,
+            flags: match self.stack.ecn {
+                Ecn::L4s => Flags::SYN.with(Flags::ECT_1),
+                _ => Flags::SYN,
+            },
             ..Segment::default()
         }
     }

@@ -106,8 +106,11 @@ pub enum Ecn {
     Off,
     /// RFC 3168: one reduction per round trip.
     Classic,
-    /// The algorithm receives every mark (DCTCP's and AccECN's feedback).
+    /// The algorithm receives every mark; the receiver acknowledges at every change (DCTCP; RFC 8257).
     Accurate,
+    /// L4S: every packet, acknowledgements and retransmissions included, is ECT(1) (RFC 9331), and
+    /// the feedback is Accurate ECN (RFC 9768).
+    L4s,
 }
 
 impl Stack {

@@ -20,7 +20,8 @@ pub(crate) struct PacketRef {
     pub(crate) entered: Time,
     /// Bytes after the IP header, and after the TCP header if it has one.
     pub(crate) payload: u16,
-    ecn_capable: bool,
+    /// The ECN field of its IP header.
+    ecn: u8,
     ce_marked: bool,
 }
 
@@ -31,7 +32,12 @@ impl Packet for PacketRef {
     }
 
     fn is_ecn_capable(&self) -> bool {
-        self.ecn_capable
+        self.ecn != 0
+    }
+
+    fn is_l4s(&self) -> bool {
+        // ECT(1) is 0b01, CE 0b11.
+        self.ecn & 1 != 0
     }
 
     fn mark(&mut self) {
@@ -90,7 +96,7 @@ impl FramePool {
             size: frame.segment_size(segment),
             entered: now,
             payload: frame.segment_payload(segment) as u16,
-            ecn_capable: frame.ecn != 0,
+            ecn: frame.ecn,
             ce_marked: false,
         };
         (buffer, (0..segments).map(packet))

@@ -91,7 +91,7 @@ fn tcp_ecn(ecn: Ecn) -> &'static str {
     match ecn {
         Ecn::Off => "0",
         Ecn::Classic => "1",
-        Ecn::Accurate => ACCURATE_ECN,
+        Ecn::Accurate | Ecn::L4s => ACCURATE_ECN,
     }
 }
 

@@ -91,8 +91,7 @@ impl Codel {
         let mut packet = self.deque(now, queue, other_backlog, counters)?;
         let is_late = self.config.ce_threshold.is_some_and(|most| self.sojourn_time > most);
         if is_late && packet.is_ecn_capable() && counters.marked == marked {
-            packet.mark();
-            counters.marked += 1;
+            counters.mark(&mut packet);
         }
         Some(packet)
     }

@@ -28,6 +28,11 @@ impl<P: Packet> Fifo<P> {
         self.packets.push_back((now, packet));
     }
 
+    /// Arrival time of the head of the queue.
+    pub(crate) fn head_since(&self) -> Option<Time> {
+        self.packets.front().map(|&(since, _)| since)
+    }
+
     /// The head of the queue and its arrival time.
     pub(crate) fn pop(&mut self) -> Option<(Time, P)> {
         let (since, packet) = self.packets.pop_front()?;
@@ -62,11 +67,16 @@ impl<P: Packet> AqmCounters<P> {
         }
     }
 
+    /// Marks an ECN-capable packet.
+    pub(crate) fn mark(&mut self, packet: &mut P) {
+        packet.mark();
+        self.marked += 1;
+    }
+
     /// Signals congestion: returns the packet marked if `ecn` and it is ECN-capable, else drops it.
     pub(crate) fn drop_or_mark(&mut self, now: Time, ecn: bool, mut packet: P) -> Option<P> {
         if ecn && packet.is_ecn_capable() {
-            packet.mark();
-            self.marked += 1;
+            self.mark(&mut packet);
             return Some(packet);
         }
         self.discard(now, DropReason::Early, packet);

@@ -1,30 +1,36 @@
 //! Active queue management (AQM): drops or marks before the queue is full, and the choice of the
 //! next packet.
 //!
-//! RED and PIE decide when a packet arrives, CoDel and FQ-CoDel when one is dequeued. They signal
-//! congestion by a mark on ECN-capable packets and by a drop of others. The link's queue limit
-//! applies besides, as it does without AQM.
+//! RED and PIE decide when a packet arrives, the others when one is dequeued. They signal congestion
+//! by a mark on ECN-capable packets and by a drop of others; the step only marks. The link's queue
+//! limit applies besides, as it does without AQM.
 
 mod codel;
+mod dualpi2;
 mod fifo;
 mod fq_codel;
 mod pie;
 mod red;
+mod step;
 
 pub use codel::CodelConfig;
+pub use dualpi2::DualPi2Config;
 pub use fq_codel::FqCodelConfig;
 pub use pie::PieConfig;
 pub use red::{RedConfig, RedUnit};
+pub use step::{StepConfig, StepThreshold};
 
 use crate::rng::{Rng, Stream};
 use crate::shaper::Shaper;
 use crate::{Backlog, DropReason, Limit, Packet};
 use codel::Codel;
+use dualpi2::DualPi2;
 use dumbbell_units::{Span, Time};
 use fifo::{AqmCounters, Fifo};
 use fq_codel::FqCodel;
 use pie::Pie;
 use red::{MAX_PACKET_SIZE, Red};
+use step::Step;
 
 /// The AQM of a link and its parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -42,6 +48,11 @@ pub enum AqmConfig {
     FqCodel(FqCodelConfig),
     /// Proportional Integral controller Enhanced (RFC 8033).
     Pie(PieConfig),
+    /// The Dual-Queue Coupled AQM with PI2 (RFC 9332).
+    #[cfg_attr(feature = "serde", serde(rename = "dualpi2"))]
+    DualPi2(DualPi2Config),
+    /// Marks above a threshold (RFC 8257, section 3.1).
+    Step(StepConfig),
 }
 
 /// The decision about an arriving packet.
@@ -67,6 +78,8 @@ enum Discipline<P> {
     Codel(Box<Codel>, Fifo<P>),
     FqCodel(Box<FqCodel<P>>),
     Pie(Box<Pie>, Fifo<P>),
+    DualPi2(Box<DualPi2<P>>),
+    Step(Step, Fifo<P>),
 }
 
 impl<P: Packet> AqmQueue<P> {
@@ -82,16 +95,22 @@ impl<P: Packet> AqmQueue<P> {
                 Discipline::FqCodel(Box::new(FqCodel::new(fq, rng.next_u64())))
             }
             AqmConfig::Pie(pie) => Discipline::Pie(Box::new(Pie::new(pie, rng)), Fifo::default()),
+            AqmConfig::DualPi2(dualpi2) => {
+                Discipline::DualPi2(Box::new(DualPi2::new(dualpi2, rng)))
+            }
+            AqmConfig::Step(step) => Discipline::Step(Step::new(step), Fifo::default()),
         };
         AqmQueue { discipline, limit, counters: AqmCounters::default() }
     }
 
     pub(crate) fn backlog(&self) -> Backlog {
         match &self.discipline {
-            Discipline::Red(_, fifo) | Discipline::Codel(_, fifo) | Discipline::Pie(_, fifo) => {
-                fifo.backlog()
-            }
+            Discipline::Red(_, fifo)
+            | Discipline::Codel(_, fifo)
+            | Discipline::Pie(_, fifo)
+            | Discipline::Step(_, fifo) => fifo.backlog(),
             Discipline::FqCodel(queues) => queues.backlog(),
+            Discipline::DualPi2(queues) => queues.backlog(),
         }
     }
 
@@ -123,7 +142,8 @@ impl<P: Packet> AqmQueue<P> {
                 counters.dropped += 1;
                 return Err(DropReason::Overflow);
             }
-            Discipline::Codel(_, fifo) => (Verdict::Pass, fifo),
+            Discipline::Codel(_, fifo) | Discipline::Step(_, fifo) => (Verdict::Pass, fifo),
+            Discipline::DualPi2(queues) => (Verdict::Pass, queues.queue_for(now, &packet)),
             Discipline::Red(red, fifo) => {
                 (red.on_arrival(backlog, shaper.idle_packets(now, MAX_PACKET_SIZE), size), fifo)
             }
@@ -139,8 +159,7 @@ impl<P: Packet> AqmQueue<P> {
         match verdict {
             Verdict::Pass => {}
             Verdict::Mark if packet.is_ecn_capable() => {
-                packet.mark();
-                counters.marked += 1;
+                counters.mark(&mut packet);
             }
             Verdict::Mark | Verdict::Drop => {
                 counters.dropped += 1;
@@ -165,6 +184,8 @@ impl<P: Packet> AqmQueue<P> {
                 pie.on_departure(now.since(since));
                 Some(packet)
             }
+            Discipline::DualPi2(queues) => queues.dequeue(now, counters),
+            Discipline::Step(step, fifo) => step.dequeue(now, fifo, counters),
         }
     }
 
@@ -193,12 +214,13 @@ pub(crate) mod tests {
         pub(crate) size: u32,
         pub(crate) flow: u32,
         pub(crate) is_ecn: bool,
+        pub(crate) is_l4s: bool,
         pub(crate) is_marked: bool,
     }
 
     impl Default for TestPacket {
         fn default() -> TestPacket {
-            TestPacket { size: 1500, flow: 0, is_ecn: false, is_marked: false }
+            TestPacket { size: 1500, flow: 0, is_ecn: false, is_l4s: false, is_marked: false }
         }
     }
 
@@ -213,6 +235,10 @@ pub(crate) mod tests {
 
         fn is_ecn_capable(&self) -> bool {
             self.is_ecn
+        }
+
+        fn is_l4s(&self) -> bool {
+            self.is_l4s
         }
 
         fn mark(&mut self) {

@@ -68,9 +68,10 @@ pub(super) fn packet(
         true => 0,
         false => usize::from(segment.size.saturating_sub(flow.stack.header)),
     };
-    let ecn = match (&segment.flags, record.event) {
-        (flags, PacketEvent::Received) if flags.contains(Flags::CE) => IpEcn::THREE,
-        (flags, _) if flags.contains(Flags::ECT) => IpEcn::TWO,
+    let ecn = match segment.flags {
+        flags if flags.contains(Flags::CE) => IpEcn::THREE,
+        flags if flags.contains(Flags::ECT_0) => IpEcn::TWO,
+        flags if flags.contains(Flags::ECT_1) => IpEcn::ONE,
         _ => IpEcn::ZERO,
     };
     let carried = tcp.header_len() + payload;

@@ -15,7 +15,7 @@ use super::fastretrans_alert::congestion;
 use crate::rack::{Rack, keep_last_sent};
 use crate::rtt::{rtt_from_tsecr, timestamp};
 use crate::sent_packet::SentPacket;
-use crate::{Flags, Segment};
+use crate::{Ecn, Flags, Segment};
 use dumbbell_cc::{Ack, CaState, CongestionControl, Path, RateSample, Signal};
 use dumbbell_units::{Span, Time};
 
@@ -94,9 +94,9 @@ impl Sender {
         }
         self.process_tlp_ack(segment, &summary);
         let lost_before = self.path.lost;
-        self.fastretrans_alert(segment, &summary);
+        let (marked, ece) = self.ecn_feedback(segment);
+        self.fastretrans_alert(segment, &summary, ece);
         let lost = (self.path.lost - lost_before) as u32;
-        let marked = u32::from(segment.marked);
         self.path.marked += u64::from(marked);
         // The record of an acknowledged packet stays valid until a new packet takes its place.
         let last_sent =
@@ -105,6 +105,23 @@ impl Sender {
         if summary.delivered > 0 || lost > 0 {
             self.cong_control(&summary, lost, marked, rtt, prior_in_flight, rate);
         }
+    }
+
+    /// The number of packets newly reported as marked, and whether the acknowledgement echoes congestion.
+    ///
+    /// Accurate ECN has a counter, so that a lost acknowledgement loses no mark. An older value than the
+    /// last one comes from a reordered acknowledgement (RFC 9768, section 3.2.2).
+    #[inline]
+    fn ecn_feedback(&mut self, segment: &Segment) -> (u32, bool) {
+        if self.stack.ecn != Ecn::L4s {
+            return (u32::from(segment.marked), segment.flags.contains(Flags::ECE));
+        }
+        let delta = segment.marked.wrapping_sub(self.cep);
+        if delta == 0 || delta >= 128 {
+            return (0, false);
+        }
+        self.cep = segment.marked;
+        (u32::from(delta), true)
     }
 
     /// Applies PRR and reports the acknowledgement to the algorithm.

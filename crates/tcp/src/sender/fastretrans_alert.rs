@@ -15,15 +15,14 @@ use super::acknowledge::AckSummary;
 use super::timer::{Timer, TimerKind};
 use crate::rack::Rack;
 use crate::undo::Undo;
-use crate::{Flags, LossDetection, Segment};
+use crate::{LossDetection, Segment};
 use dumbbell_cc::{CaState, CongestionControl, CongestionEvent, SendState, Signal};
 use dumbbell_units::Span;
 
 impl Sender {
     /// The recovery state machine.
     #[inline(always)]
-    pub(super) fn fastretrans_alert(&mut self, segment: &Segment, summary: &AckSummary) {
-        let ece = segment.flags.contains(Flags::ECE);
+    pub(super) fn fastretrans_alert(&mut self, segment: &Segment, summary: &AckSummary, ece: bool) {
         let is_open = self.path.ca_state == CaState::Open && self.scoreboard.sacked_out() == 0;
         if is_open && self.scoreboard.lost_out() == 0 && !ece {
             return;

@@ -1,4 +1,4 @@
-//! How recoveries end, and what that does to RACK's reordering window.
+//! How recoveries end, and what that does to RACK's reordering window; the counter of Accurate ECN.
 
 use super::*;
 use dumbbell_cc::{CaState, ConnectionConfig};
@@ -12,9 +12,17 @@ fn at(ms: u64) -> Time {
 /// A sender with ten packets out, sent at 100 ms. It has seen reordering, and a D-SACK has widened
 /// RACK's window.
 fn sender_with_ten_packets_out() -> Sender {
+    let mut sender = connected(Stack::linux());
+    sender.rack.update_reordering(1);
+    sender.rack.on_dsack(&sender.path);
+    assert_eq!(sender.rack.reo_wnd_persist(), 16);
+    sender
+}
+
+fn connected(stack: Stack) -> Sender {
     let config = ConnectionConfig::new(Time::ZERO, 1448).with_seed(1);
     let mut sender = Sender::new(SenderConfig {
-        stack: Arc::new(Stack::linux()),
+        stack: Arc::new(stack),
         algorithm: Algorithm::parse("reno", &config).expect("a built-in algorithm"),
         start: Time::ZERO,
         stop: None,
@@ -26,9 +34,6 @@ fn sender_with_ten_packets_out() -> Sender {
     sender.handle(at(100), &Segment { flags, window: 1000, ..Segment::default() });
     while sender.poll(at(100)).is_some() {}
     assert_eq!(sender.path.in_flight, 10);
-    sender.rack.update_reordering(1);
-    sender.rack.on_dsack(&sender.path);
-    assert_eq!(sender.rack.reo_wnd_persist(), 16);
     sender
 }
 
@@ -99,4 +104,19 @@ fn an_undo_by_d_sack_keeps_the_window_for_one_more_recovery() {
     sender.handle(at(now) + RTT, &ack(5, now, &[(0, 1)], Flags::DSACK));
     assert_eq!(sender.spurious, 1);
     assert_eq!(sender.rack.reo_wnd_persist(), 11);
+}
+
+#[test]
+fn a_lost_or_late_acknowledgement_loses_or_repeats_no_mark() {
+    let mut sender = connected(Stack { ecn: Ecn::L4s, ..Stack::linux() });
+    let mut marked_after = |number: u32, marked| {
+        let segment = Segment { marked, ..ack(number, 100, &[], Flags::default()) };
+        sender.handle(at(200), &segment);
+        (sender.path.marked, sender.path.ca_state)
+    };
+    assert_eq!(marked_after(1, 0), (0, CaState::Open));
+    // The acknowledgements of packets 1 to 4, of which 3 were marked, are lost.
+    assert_eq!(marked_after(6, 3), (3, CaState::Cwr));
+    assert_eq!(marked_after(3, 1), (3, CaState::Cwr), "late");
+    assert_eq!(marked_after(8, 5), (5, CaState::Cwr));
 }

@@ -244,11 +244,14 @@ impl Sender {
     #[inline(always)]
     fn build_segment(&mut self, number: u32, retransmission: bool, psh: bool) -> Segment {
         let mut flags = if psh { Flags::PSH } else { Flags::default() };
+        if self.stack.ecn == Ecn::L4s {
+            flags = flags.with(Flags::ECT_1);
+        }
         if retransmission {
             flags = flags.with(Flags::RETRANSMISSION);
-        } else if self.stack.ecn != Ecn::Off {
+        } else if matches!(self.stack.ecn, Ecn::Classic | Ecn::Accurate) {
             // Retransmissions are not ECN-capable (RFC 3168, 6.1.5).
-            flags = flags.with(Flags::ECT);
+            flags = flags.with(Flags::ECT_0);
             if std::mem::take(&mut self.cwr_pending) {
                 flags = flags.with(Flags::CWR);
             }

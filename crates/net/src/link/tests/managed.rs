@@ -3,7 +3,10 @@
 use super::{full, limits, link, us};
 use crate::aqm::tests::TestPacket;
 use crate::link::*;
-use crate::{CodelConfig, FqCodelConfig, GilbertElliott, PieConfig, RedConfig};
+use crate::{
+    CodelConfig, DualPi2Config, FqCodelConfig, GilbertElliott, PieConfig, RedConfig, StepConfig,
+    StepThreshold,
+};
 use proptest::prelude::*;
 
 fn packet(flow: u32, is_ecn: bool) -> TestPacket {
@@ -328,11 +331,20 @@ fn aqms() -> impl Strategy<Value = AqmConfig> {
         ..PieConfig::default()
     };
     let red = RedConfig { min: 1.0, max: 4.0, weight: 0.5, ..RedConfig::default() };
+    let dualpi2 = DualPi2Config {
+        target: Span::from_micros(100),
+        tupdate: Span::from_micros(100),
+        alpha: 100.0,
+        beta: 1000.0,
+        ..DualPi2Config::default()
+    };
     prop_oneof![
         Just(AqmConfig::Red(red)),
         Just(AqmConfig::Codel(codel)),
         Just(AqmConfig::FqCodel(FqCodelConfig { codel, quantum: 600, queues: 3 })),
         Just(AqmConfig::Pie(pie)),
+        Just(AqmConfig::DualPi2(dualpi2)),
+        Just(AqmConfig::Step(StepConfig { threshold: StepThreshold::Packets(1) })),
     ]
 }
 
@@ -419,7 +431,9 @@ fn journey(config: &LinkConfig, packets: &[(u64, u32, u32, bool)], polls: bool) 
             link.statistics(now - Span::from_nanos(gap / 3));
         }
         pop_until(&mut link, &mut journey, now);
-        let is_in = link.push(now, TestPacket { size, flow, is_ecn, is_marked: false }).is_ok();
+        let is_l4s = is_ecn && flow.is_multiple_of(2);
+        let packet = TestPacket { size, flow, is_ecn, is_l4s, ..TestPacket::default() };
+        let is_in = link.push(now, packet).is_ok();
         *(if is_in { &mut journey.accepted } else { &mut journey.refused }) += 1;
         journey.discarded.extend(std::iter::from_fn(|| link.take_discarded()));
         let statistics = link.statistics(now);
