@@ -5,8 +5,8 @@ use crate::{
     Ack, AdaptiveUdt, AnySlowStart, Balia, BbrV1, BbrV3, Bic, ConfigError, CongestionControl,
     CongestionEvent, ConnectionConfig, ControlParameters, Copa, Cubic, Cubic2006, CubicParameters,
     CustomAlgorithm, Dbac, Dctcp, Fast, HighSpeed, Htcp, Hybla, Illinois, LedbatPlusPlus, Lia,
-    Metric, Olia, OptionInfo, Options, Path, Reno, Scalable, Sent, StandardSlowStart, Udt, Vegas,
-    WeightedVegas, Westwood, WindowRule, Windowed, Yeah,
+    Metric, Olia, OptionInfo, Options, Path, Prague, Reno, Scalable, Sent, StandardSlowStart, Udt,
+    Vegas, WeightedVegas, Westwood, WindowRule, Windowed, Yeah,
 };
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
@@ -190,6 +190,10 @@ algorithms! {
     /// DCTCP.
     "dctcp" Dctcp(Windowed<Dctcp, AnySlowStart>) = |options, init| {
         windowed(Dctcp::from_options(options)?, options, init)
+    };
+    /// TCP Prague.
+    "prague" Prague(Box<Prague>) = |options, init| {
+        Prague::from_options(options, init).map(Box::new)
     };
     /// Copa.
     "copa" Copa(Box<Copa>) = |options, init| Copa::from_options(options, init).map(Box::new);

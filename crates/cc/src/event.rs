@@ -426,6 +426,8 @@ pub struct ControlParameters {
     /// Minimum number of packets to send at once with segmentation offload (Linux's
     /// `min_tso_segs`), if the algorithm sets one.
     pub min_send_quantum: Option<u32>,
+    /// Maximum number of packets to send at once, if the algorithm sets one.
+    pub max_send_quantum: Option<u32>,
 }
 
 impl ControlParameters {
@@ -433,7 +435,13 @@ impl ControlParameters {
     #[inline]
     pub const fn new(cwnd: f64) -> ControlParameters {
         let ssthresh = f64::INFINITY;
-        ControlParameters { cwnd, ssthresh, pacing_rate: None, min_send_quantum: None }
+        ControlParameters {
+            cwnd,
+            ssthresh,
+            pacing_rate: None,
+            min_send_quantum: None,
+            max_send_quantum: None,
+        }
     }
 
     /// The same with a slow start threshold, packets.
@@ -457,6 +465,14 @@ impl ControlParameters {
     #[must_use]
     pub const fn with_min_send_quantum(mut self, packets: Option<u32>) -> ControlParameters {
         self.min_send_quantum = packets;
+        self
+    }
+
+    /// The same with a maximum number of packets to send at once.
+    #[inline]
+    #[must_use]
+    pub const fn with_max_send_quantum(mut self, packets: Option<u32>) -> ControlParameters {
+        self.max_send_quantum = packets;
         self
     }
 

@@ -17,6 +17,11 @@ pub(crate) static ALGORITHMS: &[(&str, &str)] = &[
     ("fast", "FAST TCP, Wei, Jin, Low and Hegde 2006"),
     ("ledbat++", "draft-irtf-iccrg-ledbat-plus-plus, for background transfers"),
     ("dctcp", "RFC 8257; needs a stack with accurate ECN and a queue that marks"),
+    (
+        "prague",
+        "TCP Prague for L4S, draft-briscoe-iccrg-prague-congestion-control-04 and L4STeam's Linux; sends \
+         ECT(1) and needs a queue that marks",
+    ),
     ("copa", "Copa, Arun and Balakrishnan 2018, with the velocity of the authors' code"),
     ("lia", "coupled: RFC 6356"),
     ("olia", "coupled: OLIA, Khalili et al. 2012"),

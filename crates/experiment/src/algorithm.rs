@@ -1,6 +1,7 @@
 //! Congestion control algorithms as an experiment names them: built-in ones, and those of the user.
 
 use crate::call::Call;
+use crate::model::Flow;
 use crate::quantity::{ValueError, fail, shown};
 use crate::suggest::{did_you_mean, unknown};
 use dumbbell_cc::{Algorithm, ConfigError, ConnectionConfig, NAMES};
@@ -98,7 +99,18 @@ pub fn check(value: &Value) -> Result<String, ValueError> {
 
 /// Whether an algorithm needs what only a UDT receiver reports.
 pub fn needs_udt(cc: &str) -> bool {
-    cc.split('(').next().is_some_and(|name| UDT_ONLY.contains(&name.trim()))
+    UDT_ONLY.contains(&name_of(cc))
+}
+
+fn name_of(cc: &str) -> &str {
+    cc.split('(').next().unwrap_or_default().trim()
+}
+
+impl Flow {
+    /// Whether it has the algorithm called `name`, with options or without.
+    pub(crate) fn has_algorithm(&self, name: &str) -> bool {
+        name_of(&self.cc) == name
+    }
 }
 
 #[cfg(test)]

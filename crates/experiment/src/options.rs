@@ -7,7 +7,7 @@ use crate::diagnostic::{KeyPath, Problem, key_path};
 use crate::model::{Experiment, Flow, Options};
 use crate::quantity::{TIME, ValueError, fail, shown};
 use crate::suggest::{did_you_mean, unknown};
-use dumbbell_tcp::Stack;
+use dumbbell_tcp::{Ecn, Stack};
 use dumbbell_udt::TransportOptions;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -221,12 +221,16 @@ impl Experiment {
         base: &Stack,
         at: &KeyPath,
     ) -> Result<Stack, Vec<Problem>> {
-        let base = match &flow.stack {
+        let mut base = match &flow.stack {
             None => base.clone(),
             Some(name) => {
                 stack_named(name).map_err(|error| vec![Problem::new(at.then("stack"), error)])?
             }
         };
+        if flow.has_algorithm("prague") {
+            // As in Linux, where Prague overrides the system's setting.
+            base.ecn = Ecn::L4s;
+        }
         if flow.stack_options.is_empty() {
             return Ok(base);
         }

@@ -7,13 +7,39 @@ use dumbbell_net::AqmConfig;
 use dumbbell_tcp::Ecn;
 use serde_json::Value;
 
-const WITHOUT_ECN: &str = "without accurate ECN dctcp reacts to losses only, as Reno does; write \
-                           ecn = \"accurate\" in [stack_options], and a queue that marks";
-const WITHOUT_AQM: &str = "no link on the path of dctcp has an aqm, so no packet is marked and dctcp \
-                           reacts to losses only, as Reno does; write an aqm that marks, such as \
-                           aqm = \"codel(ce_threshold=1 ms)\"";
-const WITHOUT_MARKS: &str = "the aqm on the path of dctcp has ecn=off, so no packet is marked and \
-                             dctcp reacts to losses only, as Reno does; write ecn=on";
+/// What an algorithm lacks without ECN, without an AQM, and with one that does not mark.
+macro_rules! lacking {
+    ($cc:literal, $ecn:literal, $marks:literal) => {
+        [
+            concat!(
+                "without accurate ECN ",
+                $cc,
+                " reacts to losses only, as Reno does; write ecn = \"",
+                $ecn,
+                "\" in [stack_options], and a queue that marks"
+            ),
+            concat!(
+                "no link on the path of ",
+                $cc,
+                " has an aqm, so no packet is marked and ",
+                $cc,
+                " reacts to losses only, as Reno does; write an aqm that marks, such as aqm = \"",
+                $marks,
+                "\""
+            ),
+            concat!(
+                "the aqm on the path of ",
+                $cc,
+                " has ecn=off, so no packet is marked and ",
+                $cc,
+                " reacts to losses only, as Reno does; write ecn=on"
+            ),
+        ]
+    };
+}
+
+static DCTCP: [&str; 3] = lacking!("dctcp", "accurate", "codel(ce_threshold=1 ms)");
+static PRAGUE: [&str; 3] = lacking!("prague", "l4s", "dualpi2");
 
 impl Experiment {
     /// Sentences on settings that have no effect when the experiment is simulated.
@@ -22,27 +48,29 @@ impl Experiment {
     /// As [`resolve`](Experiment::resolve).
     pub fn warnings(&self) -> Vec<&'static str> {
         let found: Vec<_> = self.flows.iter().filter_map(|flow| self.lacks(flow)).collect();
-        let all = [WITHOUT_ECN, WITHOUT_AQM, WITHOUT_MARKS];
-        all.into_iter().filter(|warning| found.contains(warning)).collect()
+        let all = DCTCP.into_iter().chain(PRAGUE);
+        all.filter(|warning| found.contains(warning)).collect()
     }
 
-    /// What a flow with DCTCP lacks for its algorithm to have an effect.
+    /// What a flow with DCTCP or Prague lacks for its algorithm to have an effect.
     fn lacks(&self, flow: &Flow) -> Option<&'static str> {
-        if flow.cc.split('(').next().unwrap_or_default().trim() != "dctcp" {
-            return None;
-        }
+        let [without_ecn, without_aqm, without_marks] = match () {
+            () if flow.has_algorithm("dctcp") => DCTCP,
+            () if flow.has_algorithm("prague") => PRAGUE,
+            () => return None,
+        };
         let base = self.base_stack().expect("a checked stack");
         let stack = self.flow_stack(flow, &base, &key_path![]).expect("a checked stack");
         if !matches!(stack.ecn, Ecn::Accurate | Ecn::L4s) {
-            return Some(WITHOUT_ECN);
+            return Some(without_ecn);
         }
         let path = self.flow_paths(flow).concat();
         let crossed = self.links.iter().filter(|link| path.contains(&link.name));
         let aqms: Vec<_> = crossed.filter_map(|link| link.aqm.as_deref()).collect();
         match aqms.iter().any(|aqm| marks(aqm)) {
             true => None,
-            false if aqms.is_empty() => Some(WITHOUT_AQM),
-            false => Some(WITHOUT_MARKS),
+            false if aqms.is_empty() => Some(without_aqm),
+            false => Some(without_marks),
         }
     }
 }

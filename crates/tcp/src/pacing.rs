@@ -52,7 +52,10 @@ pub(crate) fn tso_autosize(
     let halvings = (min_rtt.as_micros() >> 9).min(31) as i32;
     let near = if halvings < 17 { GSO_MAX_SIZE / f64::from(1 << halvings) } else { 0.0 };
     let bytes = (rate.bytes_per_sec() * BURST_TIME + near).min(GSO_MAX_SIZE);
-    ((bytes / f64::from(stack.mss)) as u32).max(control.min_send_quantum.unwrap_or(MIN_TSO_SEGS))
+    let packets = (bytes / f64::from(stack.mss)) as u32;
+    packets
+        .max(control.min_send_quantum.unwrap_or(MIN_TSO_SEGS))
+        .min(control.max_send_quantum.unwrap_or(u32::MAX))
 }
 
 /// Whether a burst that is not full should wait (`tcp_tso_should_defer`): if the last burst left

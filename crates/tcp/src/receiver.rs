@@ -327,6 +327,15 @@ impl Receiver {
         cwr || first_mark
     }
 
+    /// The ECN field and echo of an acknowledgement, and its count of marks.
+    fn ecn_feedback(&mut self) -> (Flags, u8) {
+        match self.stack.ecn {
+            Ecn::L4s => (Flags::ECT_1, self.marked),
+            _ if self.ece => (Flags::ECE, std::mem::take(&mut self.marked)),
+            _ => (Flags::default(), std::mem::take(&mut self.marked)),
+        }
+    }
+
     /// Writes the SACK blocks into an acknowledgement, a D-SACK block first (RFC 2018, RFC 2883).
     /// Returns the number of blocks.
     #[inline(never)]
@@ -343,18 +352,18 @@ impl Receiver {
 
     #[inline(always)]
     fn build_ack(&mut self, flags: Flags) -> Segment {
-        let is_l4s = self.stack.ecn == Ecn::L4s;
-        let ecn = match self.ece {
-            _ if is_l4s => Flags::ECT_1,
-            true => Flags::ECE,
-            false => Flags::default(),
-        };
-        let flags = flags.with(Flags::ACK).with(ecn);
+        let mut flags = flags.with(Flags::ACK);
+        let mut marked = 0;
+        if self.stack.ecn != Ecn::Off {
+            let ecn;
+            (ecn, marked) = self.ecn_feedback();
+            flags = flags.with(ecn);
+        }
         let mut segment = Segment {
             number: self.rcv_nxt,
             timestamp: self.ts_recent,
             window: self.stack.receive_window,
-            marked: if is_l4s { self.marked } else { std::mem::take(&mut self.marked) },
+            marked,
             ..Segment::default()
         };
         let mut blocks = 0;

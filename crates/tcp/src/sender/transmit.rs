@@ -241,20 +241,25 @@ impl Sender {
         self.scoreboard.next_retransmission()
     }
 
+    /// The ECN field of a data segment, and CWR.
+    fn ecn_flags(&mut self, retransmission: bool) -> Flags {
+        match self.stack.ecn {
+            Ecn::L4s => Flags::ECT_1,
+            // Retransmissions are not ECN-capable (RFC 3168, 6.1.5).
+            _ if retransmission => Flags::default(),
+            _ if std::mem::take(&mut self.cwr_pending) => Flags::ECT_0.with(Flags::CWR),
+            _ => Flags::ECT_0,
+        }
+    }
+
     #[inline(always)]
     fn build_segment(&mut self, number: u32, retransmission: bool, psh: bool) -> Segment {
         let mut flags = if psh { Flags::PSH } else { Flags::default() };
-        if self.stack.ecn == Ecn::L4s {
-            flags = flags.with(Flags::ECT_1);
-        }
         if retransmission {
             flags = flags.with(Flags::RETRANSMISSION);
-        } else if matches!(self.stack.ecn, Ecn::Classic | Ecn::Accurate) {
-            // Retransmissions are not ECN-capable (RFC 3168, 6.1.5).
-            flags = flags.with(Flags::ECT_0);
-            if std::mem::take(&mut self.cwr_pending) {
-                flags = flags.with(Flags::CWR);
-            }
+        }
+        if self.stack.ecn != Ecn::Off {
+            flags = flags.with(self.ecn_flags(retransmission));
         }
         let mut payload = self.stack.mss;
         if let Some(bytes) = self.bytes
