@@ -32,6 +32,7 @@
 //!
 //! | Linux | here |
 //! |---|---|
+//! | A reduction begins when the transport enters CWR, which lasts a round trip: with 20 ms, every 40 ms at most. | It begins with the first mark after max(25 ms, round trip), as in the authors' UDP Prague. |
 //! | If part of the acknowledgement with the first mark is unmarked, slow start goes on and undoes the halving. | Slow start ends. |
 //! | Fixed-point numbers | Floating-point numbers |
 //! | The packet size falls at rates of less than two packets in 25 ms | It does not. |
@@ -68,7 +69,9 @@ pub struct Prague {
     frac_cwnd: f64,
     alpha: f64,
     alpha_stamp: Time,
+    /// Time and `Path::next_seq` of the last reduction for a mark.
     cwr_stamp: Time,
+    cwr_seq: u64,
     /// Whether a packet was ever marked.
     saw_ce: bool,
     /// Whether the window was reduced for a loss in this recovery.
@@ -108,6 +111,7 @@ impl Prague {
             alpha: 0.0,
             alpha_stamp: init.now,
             cwr_stamp: init.now,
+            cwr_seq: 0,
             saw_ce: false,
             in_loss: false,
             undo: None,
@@ -148,11 +152,19 @@ impl Prague {
         }
     }
 
-    /// The first packet of all was marked: ends slow start.
-    fn on_first_mark(&mut self) {
-        self.saw_ce = true;
-        self.frac_cwnd = (self.frac_cwnd / 2.0).max(1.0);
-        self.ssthresh = libm::ceil(self.frac_cwnd).max(MIN_CWND).min(self.cwnd);
+    /// A packet was marked. Reduces W, once a (virtual) round trip.
+    fn on_mark(&mut self, path: &Path) {
+        let is_first = !core::mem::replace(&mut self.saw_ce, true);
+        let in_cwr = path.una <= self.cwr_seq || self.is_within_target(path, self.cwr_stamp);
+        if self.in_loss || in_cwr && !is_first {
+            return;
+        }
+        (self.cwr_stamp, self.cwr_seq) = (path.now, path.next_seq);
+        let share = if is_first { 1.0 } else { self.alpha };
+        self.frac_cwnd = (self.frac_cwnd * (1.0 - share / 2.0)).max(1.0);
+        if is_first {
+            self.ssthresh = libm::ceil(self.frac_cwnd).max(MIN_CWND).min(self.cwnd);
+        }
     }
 
     /// Grows W by the packets that were not marked (`prague_update_cwnd`).
@@ -223,12 +235,12 @@ impl CongestionControl for Prague {
         if !matches!(path.ca_state, CaState::Recovery | CaState::Loss) {
             self.in_loss = false;
         }
-        if ack.marked > 0 && !self.saw_ce {
-            self.on_first_mark();
-        }
         let acked = ack.delivered.saturating_sub(ack.marked);
         if acked > 0 && !self.in_loss && path.cwnd_limited {
             self.grow(path, f64::from(acked));
+        }
+        if ack.marked > 0 {
+            self.on_mark(path);
         }
         self.step_cwnd();
         if path.una >= self.next_seq && !self.is_within_target(path, self.alpha_stamp) {
@@ -239,12 +251,8 @@ impl CongestionControl for Prague {
 
     fn on_congestion(&mut self, path: &Path, event: &CongestionEvent) {
         match event.signal {
-            Signal::Ecn => {
-                if event.new_episode && !self.is_within_target(path, self.cwr_stamp) {
-                    self.cwr_stamp = path.now;
-                    self.frac_cwnd = (self.frac_cwnd * (1.0 - self.alpha / 2.0)).max(1.0);
-                }
-            }
+            // `on_ack` has every mark.
+            Signal::Ecn => {}
             // A loss while marks reduce the window begins no episode of the transport.
             Signal::Loss => {
                 if !self.in_loss {

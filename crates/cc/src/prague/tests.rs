@@ -64,15 +64,16 @@ fn alpha_moves_1_16_of_the_way_to_the_fraction_of_marks() {
 fn a_mark_takes_half_of_alpha_at_most_every_25_ms() {
     let (mut prague, mut path) = settled(80.0, 5);
     (prague.alpha, prague.cwr_stamp) = (0.25, path.now);
+    path.una = 100;
+    let mark = Ack::new(1).with_marked(1);
     path.now += Span::from_millis(24);
-    prague.on_congestion(&path, &CongestionEvent::ecn());
+    prague.on_ack(&path, &mark);
     assert_eq!(prague.frac_cwnd, 80.0);
     path.now += Span::from_millis(1);
-    prague.on_congestion(&path, &CongestionEvent::ecn());
-    assert_eq!(prague.frac_cwnd, 70.0);
-    assert_eq!(prague.control().cwnd, 80.0, "the window follows packet by packet");
+    prague.on_ack(&path, &mark);
+    assert_eq!((prague.frac_cwnd, prague.control().cwnd), (70.0, 79.0));
     prague.on_ack(&path, &Ack::default());
-    assert_eq!(prague.control().cwnd, 79.0);
+    assert_eq!(prague.control().cwnd, 78.0, "the window follows packet by packet");
 }
 
 #[test]
@@ -84,7 +85,6 @@ fn the_first_mark_halves_the_window_and_ends_slow_start() {
         prague.on_ack(&path, &Ack::new(1));
     }
     assert_eq!(prague.control().cwnd, 40.0);
-    prague.on_congestion(&path, &CongestionEvent::ecn());
     prague.on_ack(&path, &Ack::new(1).with_marked(1));
     assert_eq!((prague.frac_cwnd, prague.is_in_slow_start()), (20.0, false));
 }

@@ -3,6 +3,7 @@
 use crate::connection::{Fate, Flow, TestConnection, losing, millis};
 use dumbbell_net::Packet;
 use dumbbell_tcp::{Ecn, Flags, Segment, Stack};
+use dumbbell_units::Span;
 
 fn l4s(stack: Stack) -> TestConnection {
     TestConnection::new(Flow { stack: Stack { ecn: Ecn::L4s, ..stack }, ..Flow::default() })
@@ -45,4 +46,32 @@ fn acknowledgements_count_the_marks_since_the_start() {
         assert_eq!(u32::from(ack.marked), ack.number.div_ceil(3), "{ack:?}");
     }
     assert!(connection.acks.last().is_some_and(|(_, ack)| ack.number > 50));
+}
+
+/// Mbit/s of a Prague flow of which a share `p` of all packets is marked at random.
+fn prague_rate(p: f64, rtt_ms: u64) -> f64 {
+    let stack = Stack { ecn: Ecn::L4s, ..Stack::linux() };
+    let delay = Span::from_micros(rtt_ms * 500);
+    let mut connection =
+        TestConnection::new(Flow { stack, cc: "prague", delay, ..Flow::default() });
+    let mut state = 1u64;
+    let mut fate = |_: usize, _: &Segment| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        if ((state >> 11) as f64) < p * (1u64 << 53) as f64 { Fate::Marked } else { Fate::Arrives }
+    };
+    connection.run(millis(10_000), &mut fate);
+    let before = connection.stats().delivered;
+    connection.run(millis(40_000), &mut fate);
+    (connection.stats().delivered - before) as f64 * 1500.0 * 8.0 / 30e6
+}
+
+#[test]
+fn show() {
+    for p in [0.03, 0.05, 0.1, 0.2, 0.4] {
+        for rtt in [2, 5, 10, 20, 25, 50, 100] {
+            let law = (1.0 / p - 1.0) * (25.0 / rtt as f64).min(1.0);
+            let rate = prague_rate(p, rtt);
+            eprintln!("p {p} rtt {rtt}: {rate:.2} law {law:.2} ratio {:.2}", rate / law);
+        }
+    }
 }
