@@ -67,6 +67,12 @@ pub static AQMS: &[CallKind] = &[
                 "queueing delay above which every L4S packet is marked",
             ),
             option(
+                "min_qlen_step",
+                "0",
+                Values::Count(0, 1_000_000),
+                "L4S packets queued, below which an arriving one is exempt from step_thresh",
+            ),
+            option(
                 "classic_protection",
                 "0.1",
                 Values::Number(1.0),
@@ -89,7 +95,7 @@ pub static AQMS: &[CallKind] = &[
             ECN,
             CE_THRESHOLD,
             option("quantum", "1500 B", Values::Quantity(&SIZE), "bytes per queue and round"),
-            option("queues", "1024", Values::Count(65_536), "the number of queues"),
+            option("queues", "1024", Values::Count(1, 65_536), "the number of queues"),
         ],
     },
     CallKind {
@@ -222,6 +228,7 @@ pub fn config(aqm: &Resolved) -> AqmConfig {
             beta: aqm.number("beta"),
             coupling_factor: aqm.number("coupling_factor"),
             step_thresh: span("step_thresh"),
+            min_qlen_step: u32::try_from(aqm.whole("min_qlen_step")).unwrap_or(u32::MAX),
             classic_protection: aqm.number("classic_protection"),
             drop_on_overload: aqm.is_on("drop_on_overload"),
         }),

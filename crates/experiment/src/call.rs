@@ -50,8 +50,8 @@ pub enum Values {
     QuantityOf(&'static [&'static Dimension]),
     /// A number from 0 to this one.
     Number(f64),
-    /// A whole number from 1 to this one.
-    Count(u64),
+    /// A whole number from the first to the second.
+    Count(u64, u64),
     /// `on` or `off`.
     Switch,
 }
@@ -288,11 +288,14 @@ impl Values {
                 Ok(_) => fail!("{} is out of range; write a number from 0 to {max}", shown(value)),
                 Err(_) => fail!("{} is not a number; write a number from 0 to {max}", shown(value)),
             },
-            Values::Count(max) => match text.parse::<u64>() {
-                Ok(count) if (1..=max).contains(&count) && !text.starts_with('+') => {
+            Values::Count(min, max) => match text.parse::<u64>() {
+                Ok(count) if (min..=max).contains(&count) && !text.starts_with('+') => {
                     Ok(OptionValue::Count(count))
                 }
-                _ => fail!("{} is not a whole number from 1 to {}", shown(value), grouped(max)),
+                _ => {
+                    let max = grouped(max);
+                    fail!("{} is not a whole number from {min} to {max}", shown(value))
+                }
             },
             Values::Switch => match text {
                 "on" | "true" => Ok(OptionValue::Switch(true)),

@@ -136,7 +136,7 @@ fn values(values: Values) -> String {
             names.join(" or ")
         }
         Values::Number(max) => format!("a number from 0 to {max}"),
-        Values::Count(max) => format!("a whole number from 1 to {max}"),
+        Values::Count(min, max) => format!("a whole number from {min} to {max}"),
         Values::Switch => "on or off".to_owned(),
     }
 }

@@ -27,7 +27,7 @@ pub static LOSSES: &[CallKind] = &[
         options: &[OptionKind {
             name: "every",
             default: None,
-            values: Values::Count(1_000_000_000_000_000_000),
+            values: Values::Count(1, 1_000_000_000_000_000_000),
             about: "packets from one loss to the next",
         }],
     },

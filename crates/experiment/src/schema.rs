@@ -169,7 +169,9 @@ fn option_of_call(values: Values) -> Value {
         }
         Values::QuantityOf(dimensions) => quantity(dimensions),
         Values::Number(max) => json!({"type": ["number", "string"], "minimum": 0, "maximum": max}),
-        Values::Count(max) => json!({"type": ["integer", "string"], "minimum": 1, "maximum": max}),
+        Values::Count(min, max) => {
+            json!({"type": ["integer", "string"], "minimum": min, "maximum": max})
+        }
         Values::Switch => json!({"enum": [true, false, "on", "off"]}),
     }
 }

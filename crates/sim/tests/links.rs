@@ -37,7 +37,7 @@ const FQ_CODEL: &str = r#""aqm": {"fq_codel": {"target_ns": 5000000, "interval_n
 const PIE: &str = r#""aqm": {"pie": {"target_ns": 15000000, "update_ns": 15000000, "burst_ns":
     150000000, "alpha": 0.125, "beta": 1.25, "ecn": true, "ecn_limit": 0.1}}"#;
 const DUALPI2: &str = r#""aqm": {"dualpi2": {"target_ns": 15000000, "tupdate_ns": 16000000,
-    "alpha": 0.16, "beta": 3.2, "coupling_factor": 2, "step_thresh_ns": 1000000,
+    "alpha": 0.16, "beta": 3.2, "coupling_factor": 2, "step_thresh_ns": 1000000, "min_qlen_step": 0,
     "classic_protection": 0.1, "drop_on_overload": true}}"#;
 const RED: &str = r#""aqm": {"red": {"unit": "packets", "min": 5, "max": 15, "probability": 0.1,
     "weight": 0.002, "gentle": true, "ecn": true, "hard_drop": true}}"#;

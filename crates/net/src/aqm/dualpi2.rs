@@ -29,13 +29,17 @@
 //! | Drops and marks are spread evenly (`recur`) | at random |
 //! | `q` is the delay of the packet dequeued last | the age of the head |
 //! | - | `p_C` and `p_CL` do not apply with less than two packets queued |
-//! | L gets no mark with at most one packet queued (`Th_len`) | the step always applies |
+//! | L's own AQM marks only with more than one packet queued (`Th_len`) | `min_qlen_step`, 0 by default |
+//!
+//! Below 12 Mbit/s one full packet takes longer than the step's 1 ms. Then the step marks almost every
+//! packet that waits for a single other one, unless `min_qlen_step` is 1 or more.
 
 use crate::aqm::Verdict;
 use crate::aqm::fifo::{AqmCounters, Fifo};
 use crate::rng::Rng;
 use crate::{Backlog, DropReason, Packet};
 use dumbbell_units::{Span, Time};
+use std::collections::VecDeque;
 
 /// Parameters of DualPI2.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -60,6 +64,8 @@ pub struct DualPi2Config {
     /// Sojourn time above which every packet of L is marked.
     #[cfg_attr(feature = "serde", serde(rename = "step_thresh_ns"))]
     pub step_thresh: Span,
+    /// Packets in L, below which an arriving packet is exempt from the step.
+    pub min_qlen_step: u32,
     /// Share of the rate that C gets at least while both queues are busy.
     pub classic_protection: f64,
     /// Whether packets of L are dropped at overload.
@@ -77,6 +83,7 @@ impl Default for DualPi2Config {
             beta: 3.2,
             coupling_factor: 2.0,
             step_thresh: Span::from_millis(1),
+            min_qlen_step: 0,
             classic_protection: 0.1,
             drop_on_overload: true,
         }
@@ -93,6 +100,8 @@ const MIN_BACKLOG: u64 = 2 * 1500;
 pub(crate) struct DualPi2<P> {
     config: DualPi2Config,
     l_queue: Fifo<P>,
+    /// Whether the step applies to each packet of L.
+    applies_step: VecDeque<bool>,
     c_queue: Fifo<P>,
     /// Base probability p'.
     pi2_prob: f64,
@@ -109,6 +118,7 @@ impl<P: Packet> DualPi2<P> {
         DualPi2 {
             config,
             l_queue: Fifo::default(),
+            applies_step: VecDeque::new(),
             c_queue: Fifo::default(),
             pi2_prob: 0.0,
             last_qdelay: Span::ZERO,
@@ -123,10 +133,16 @@ impl<P: Packet> DualPi2<P> {
         Backlog { packets: l.packets + c.packets, bytes: l.bytes + c.bytes }
     }
 
-    /// The queue that an arriving packet enters.
-    pub(crate) fn queue_for(&mut self, now: Time, packet: &P) -> &mut Fifo<P> {
+    /// Adds a packet to its queue.
+    pub(crate) fn enqueue(&mut self, now: Time, packet: P) {
         self.update_until(now);
-        if packet.is_l4s() { &mut self.l_queue } else { &mut self.c_queue }
+        if packet.is_l4s() {
+            let queued = self.l_queue.backlog().packets;
+            self.applies_step.push_back(queued >= self.config.min_qlen_step);
+            self.l_queue.push(now, packet);
+        } else {
+            self.c_queue.push(now, packet);
+        }
     }
 
     /// The packet to send at `now`.
@@ -139,15 +155,16 @@ impl<P: Packet> DualPi2<P> {
                 self.c_protection_credit = c_protection_init(&self.config);
                 return None;
             };
-            let (is_late, size) = (now.since(since) > self.config.step_thresh, packet.size());
-            let is_ecn = packet.is_ecn_capable();
+            let applies_step = is_l && self.applies_step.pop_front() == Some(true);
+            let is_late = applies_step && now.since(since) > self.config.step_thresh;
+            let (is_ecn, size) = (packet.is_ecn_capable(), packet.size());
             match self.verdict(is_l, is_ecn) {
                 Verdict::Drop => {
                     counters.discard(now, DropReason::Early, packet);
                     continue;
                 }
                 Verdict::Mark => counters.mark(&mut packet),
-                Verdict::Pass if is_l && is_late && is_ecn => counters.mark(&mut packet),
+                Verdict::Pass if is_late && is_ecn => counters.mark(&mut packet),
                 Verdict::Pass => {}
             }
             self.count_turn(is_l, size);

@@ -138,12 +138,15 @@ impl<P: Packet> AqmQueue<P> {
                 queues.enqueue(now, packet, admits, counters);
                 return Ok(());
             }
-            Discipline::FqCodel(_) => {
+            Discipline::DualPi2(queues) if admits(backlog) => {
+                queues.enqueue(now, packet);
+                return Ok(());
+            }
+            Discipline::FqCodel(_) | Discipline::DualPi2(_) => {
                 counters.dropped += 1;
                 return Err(DropReason::Overflow);
             }
             Discipline::Codel(_, fifo) | Discipline::Step(_, fifo) => (Verdict::Pass, fifo),
-            Discipline::DualPi2(queues) => (Verdict::Pass, queues.queue_for(now, &packet)),
             Discipline::Red(red, fifo) => {
                 (red.on_arrival(backlog, shaper.idle_packets(now, MAX_PACKET_SIZE), size), fifo)
             }

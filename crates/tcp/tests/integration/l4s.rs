@@ -56,7 +56,8 @@ fn prague_rate(p: f64, rtt_ms: u64) -> f64 {
         TestConnection::new(Flow { stack, cc: "prague", delay, ..Flow::default() });
     let mut state = 1u64;
     let mut fate = |_: usize, _: &Segment| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         if ((state >> 11) as f64) < p * (1u64 << 53) as f64 { Fate::Marked } else { Fate::Arrives }
     };
     connection.run(millis(10_000), &mut fate);

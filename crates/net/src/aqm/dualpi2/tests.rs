@@ -22,10 +22,6 @@ fn l4s() -> TestPacket {
     TestPacket { is_ecn: true, is_l4s: true, ..TestPacket::default() }
 }
 
-fn push(queues: &mut DualPi2<TestPacket>, now: Time, packet: TestPacket) {
-    queues.queue_for(now, &packet).push(now, packet);
-}
-
 /// Shares of `packet` that are (dropped, marked) at a base probability, without a step.
 fn shares(pi2_prob: f64, packet: TestPacket, drop_on_overload: bool) -> (f64, f64) {
     let config =
@@ -34,7 +30,7 @@ fn shares(pi2_prob: f64, packet: TestPacket, drop_on_overload: bool) -> (f64, f6
     let mut counters = AqmCounters::default();
     let count = 100_000;
     for _ in 0..count + 2 {
-        push(&mut queues, Time::ZERO, packet);
+        queues.enqueue(Time::ZERO, packet);
     }
     while queues.backlog().packets > 2 && queues.dequeue(Time::ZERO, &mut counters).is_some() {}
     (counters.dropped as f64 / f64::from(count), counters.marked as f64 / f64::from(count))
@@ -89,8 +85,8 @@ fn without_drops_at_overload_every_l4s_packet_is_marked_at_most() {
 #[test]
 fn the_controller_sees_the_age_of_the_older_head_every_16_ms() {
     let mut queues = dualpi2(DualPi2Config::default());
-    push(&mut queues, at(6), classic(false));
-    push(&mut queues, at(10), l4s());
+    queues.enqueue(at(6), classic(false));
+    queues.enqueue(at(10), l4s());
     queues.update_until(at(15));
     assert_eq!(queues.last_qdelay, Span::ZERO);
     queues.update_until(at(40));
@@ -102,8 +98,8 @@ fn l4s_packets_go_first_and_classic_packets_get_a_tenth_of_the_bytes() {
     let mut queues = dualpi2(DualPi2Config { step_thresh: Span::MAX, ..DualPi2Config::default() });
     let mut counters = AqmCounters::default();
     for _ in 0..2000 {
-        push(&mut queues, Time::ZERO, classic(false));
-        push(&mut queues, Time::ZERO, l4s());
+        queues.enqueue(Time::ZERO, classic(false));
+        queues.enqueue(Time::ZERO, l4s());
     }
     let order: Vec<bool> = (0..1000)
         .map(|_| queues.dequeue(Time::ZERO, &mut counters).expect("it is queued").is_l4s)
@@ -118,7 +114,7 @@ fn a_queue_alone_uses_the_whole_rate() {
     let mut queues = dualpi2(DualPi2Config::default());
     let mut counters = AqmCounters::default();
     for _ in 0..10 {
-        push(&mut queues, Time::ZERO, classic(false));
+        queues.enqueue(Time::ZERO, classic(false));
     }
     let credit = queues.c_protection_credit;
     for _ in 0..10 {
@@ -133,7 +129,7 @@ fn l4s_packets_are_marked_after_more_than_a_millisecond_in_the_queue() {
     let mut queues = dualpi2(DualPi2Config::default());
     let mut counters = AqmCounters::default();
     let mut marked = |queues: &mut DualPi2<TestPacket>, packet, now| {
-        push(queues, at(0), packet);
+        queues.enqueue(at(0), packet);
         queues.dequeue(now, &mut counters).expect("it is queued").is_marked
     };
     assert!(!marked(&mut queues, l4s(), at(1)));
@@ -145,8 +141,20 @@ fn l4s_packets_are_marked_after_more_than_a_millisecond_in_the_queue() {
 fn less_than_two_packets_are_never_dropped_from_by_probability() {
     let mut queues = DualPi2 { pi2_prob: 1.0, ..dualpi2(DualPi2Config::default()) };
     let mut counters = AqmCounters::default();
-    push(&mut queues, at(0), classic(false));
-    push(&mut queues, at(0), classic(false));
+    queues.enqueue(at(0), classic(false));
+    queues.enqueue(at(0), classic(false));
     assert!(queues.dequeue(at(0), &mut counters).is_some(), "one packet stays behind");
     assert!(queues.dequeue(at(0), &mut counters).is_some());
+}
+
+#[test]
+fn the_step_spares_packets_that_find_a_short_l4s_queue() {
+    let mut queues = dualpi2(DualPi2Config { min_qlen_step: 2, ..DualPi2Config::default() });
+    let mut counters = AqmCounters::default();
+    for _ in 0..4 {
+        queues.enqueue(at(0), l4s());
+    }
+    let mut marked = || queues.dequeue(at(5), &mut counters).map(|packet| packet.is_marked);
+    let expected = [Some(false), Some(false), Some(true), Some(true), None];
+    assert_eq!([(); 5].map(|()| marked()), expected);
 }
