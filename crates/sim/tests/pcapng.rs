@@ -1,7 +1,8 @@
 //! The packet log as a capture file, read back with independent parsers.
 
-use dumbbell_net::{AqmConfig, CodelConfig, FqCodelConfig};
+use dumbbell_net::{AqmConfig, CodelConfig, FqCodelConfig, StepConfig};
 use dumbbell_sim::{CapturePoint, RunOutput, Scenario};
+use dumbbell_tcp::Ecn;
 use dumbbell_udt::{Packet, RequestType, codec};
 use dumbbell_units::Span;
 use etherparse::{NetHeaders, PacketHeaders, TcpHeader, TcpOptionElement, TransportHeader};
@@ -32,6 +33,7 @@ fn scenario() -> Scenario {
 
 struct Captured {
     at: u128,
+    ecn: u8,
     tcp: TcpHeader,
     from_sender: bool,
     payload: usize,
@@ -70,7 +72,14 @@ fn parse(packet: &pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketBloc
         _ => None,
     });
     let from_sender = tcp.destination_port == 5_001;
-    Captured { at: packet.timestamp.as_nanos(), tcp, from_sender, payload, comment }
+    Captured {
+        at: packet.timestamp.as_nanos(),
+        ecn: ip.ecn.value(),
+        tcp,
+        from_sender,
+        payload,
+        comment,
+    }
 }
 
 fn with_payload(
@@ -144,6 +153,26 @@ fn the_window_of_a_syn_is_not_scaled() {
         packets.iter().filter(|p| p.tcp.syn == is_syn).map(|p| p.tcp.window_size).collect()
     };
     assert_eq!((windows(true), windows(false)), ([0xffff].into(), [8].into()));
+}
+
+/// RFC 9768: the ACE field counts CE packets modulo 8, from 5 on.
+#[test]
+fn an_l4s_flow_is_captured_with_ect_1_ce_and_the_ace_field() {
+    let mut scenario = scenario();
+    scenario.flows[0].stack.ecn = Ecn::L4s;
+    scenario.links[0].aqm = Some(AqmConfig::Step(StepConfig::default()));
+    (scenario.links[0].queue, scenario.links[0].loss) = (None, 0.0);
+    let outcome = scenario.run().expect("it runs");
+    let packets = capture(&outcome, &scenario, CapturePoint::Receiver);
+    let ace = |tcp: &TcpHeader| u8::from(tcp.ns) << 2 | u8::from(tcp.cwr) << 1 | u8::from(tcp.ece);
+    let of = |from_sender| packets.iter().filter(move |p| p.from_sender == from_sender);
+    assert_eq!(of(true).chain(of(false)).map(|p| ace(&p.tcp)).take(1).collect::<Vec<_>>(), [7]);
+    assert!(of(true).all(|p| [1, 3].contains(&p.ecn)) && of(false).all(|p| p.ecn == 1));
+    let marked = of(true).filter(|p| p.ecn == 3).count();
+    assert!(marked > 50, "{marked}");
+    let acks: Vec<u8> = of(false).map(|p| ace(&p.tcp)).collect();
+    assert_eq!(acks[..2], [3, 5], "the SYN-ACK has seen ECT(1)");
+    assert_eq!(acks.last(), Some(&((5 + marked % 8) as u8 % 8)));
 }
 
 #[test]

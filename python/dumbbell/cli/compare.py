@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from dumbbell.engine.compare import Comparison
     from dumbbell.metrics.intervals import Until
 
-Ecn = Literal["off", "classic", "accurate"]
+Ecn = Literal["off", "classic", "accurate", "l4s"]
 Stack = Literal["linux", "linux-2.6.18", "ns-3"]
 
 
@@ -32,7 +32,9 @@ def compare_algorithms(
     flows: Annotated[int, Option(help="Flows of each algorithm on the link.")] = 2,
     duration: Annotated[str, Option(help="Length of each run.")] = "60 s",
     stack: Annotated[Stack, Option(help="TCP stack.")] = "linux",
-    ecn: Annotated[Ecn, Option(help="ECN: classic is RFC 3168's, accurate DCTCP's.")] = "off",
+    ecn: Annotated[
+        Ecn, Option(help="ECN: classic is RFC 3168's, accurate DCTCP's; prague always has l4s.")
+    ] = "off",
     seeds: options.Seeds = None,
     jobs: options.Jobs = None,
     until_ci: options.UntilCi = None,

@@ -156,7 +156,8 @@ def compare(
         flows: How many flows of each algorithm share the link.
         duration: How long each run lasts, such as ``"60 s"``.
         stack: The TCP stack.
-        ecn: ``"off"``, ``"classic"`` (RFC 3168), or ``"accurate"`` as DCTCP needs it.
+        ecn: ``"off"``, ``"classic"`` (RFC 3168), ``"accurate"`` as DCTCP needs it,
+            or ``"l4s"``, which Prague has by itself.
         seeds: How many seeds, or which.
         jobs: How many simulations to run at once; as many as there are processors if not given.
         until: Adds seeds to every algorithm until the interval of a metric is as narrow as this;

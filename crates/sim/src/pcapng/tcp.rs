@@ -4,7 +4,7 @@
 use super::ip_header;
 use crate::packet_log::{PacketEvent, PacketRecord};
 use crate::scenario::FlowSpec;
-use dumbbell_tcp::{Flags, Segment, Stack};
+use dumbbell_tcp::{Ecn, Flags, Segment, Stack};
 use dumbbell_units::Time;
 use etherparse::{IpEcn, IpNumber, TcpHeader, TcpOptionElement};
 use std::collections::{HashMap, VecDeque};
@@ -114,12 +114,26 @@ fn tcp_header(
     tcp.syn = syn;
     tcp.ack = !(syn && *by_sender);
     tcp.psh = *by_sender && !syn && segment.flags.contains(Flags::PSH);
-    tcp.ece = segment.flags.contains(Flags::ECE);
-    tcp.cwr = segment.flags.contains(Flags::CWR);
+    (tcp.ns, tcp.cwr, tcp.ece) = match stack.ecn {
+        Ecn::L4s => ace(segment, *by_sender),
+        _ => (false, segment.flags.contains(Flags::CWR), segment.flags.contains(Flags::ECE)),
+    };
     let clock = if *by_sender { segment.timestamp } else { clock(record.at) };
     let options = options(segment, stack, byte, (clock, echoed));
     tcp.set_options(&options).expect("at most 40 bytes: 12 of timestamps and 28 of SACK");
     tcp
+}
+
+/// The flags AE, CWR and ECE of Accurate ECN (RFC 9768, section 3.1.1 and 3.2.1): a SYN asks for it, the
+/// SYN-ACK says that the SYN was ECT(1), later segments carry the count of marks, which begins at 5.
+fn ace(segment: &Segment, by_sender: bool) -> (bool, bool, bool) {
+    let ace = match segment.flags.contains(Flags::SYN) {
+        true if by_sender => 0b111,
+        true => 0b011,
+        false if by_sender => 5,
+        false => segment.marked.wrapping_add(5) & 0b111,
+    };
+    (ace & 0b100 != 0, ace & 0b010 != 0, ace & 0b001 != 0)
 }
 
 /// The TCP options: a SYN's negotiation, timestamps, and SACK blocks.
