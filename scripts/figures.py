@@ -29,6 +29,7 @@ DRAWN = {
     "sweep-loss.svg": ("tutorials/sweep.md", "loss.svg"),
     "howto-lines.svg": ("how-to/buffer-sizes.md", "lines.svg"),
     "howto-delay.svg": ("how-to/buffer-sizes.md", "delay.svg"),
+    "howto-l4s.svg": ("how-to/l4s.md", "share.svg"),
     "howto-links.svg": ("how-to/lte-trace.md", "links.svg"),
 }
 """Each figure: the page whose examples draw it, and the file."""

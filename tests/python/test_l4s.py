@@ -34,8 +34,8 @@ MEASURED = [
 ]
 """Algorithm, RTT in ms and Mbit/s of two flows on 50 Mbit/s with Linux's dualpi2.
 
-Heist and Morton, "L4S Tests", 2020 (github.com/heistp/l4s-tests), Scenario 1 Fairness Table: the last
-minute of three; where a pair was measured twice, the mean.
+Heist and Morton, "L4S Tests", 2020 (github.com/heistp/l4s-tests), Scenario 1 Fairness Table: the
+last minute of three; where a pair was measured twice, the mean.
 """
 
 
