@@ -356,7 +356,10 @@ def test_seeds_and_jobs_must_be_positive(file: Path, tmp_path: Path) -> None:
     [
         (["run", "a.toml", "--backend", "lin"], "--backend: 'lin' is not one of 'simulator', 'li"),
         (["compare", "--stack", "bsd"], "--stack: 'bsd' is not one of 'linux', 'linux-2.6.18', "),
-        (["compare", "--ecn", "on"], "--ecn: 'on' is not one of 'off', 'classic', 'accurate'; s"),
+        (
+            ["compare", "--ecn", "on"],
+            "--ecn: 'on' is not one of 'off', 'classic', 'accurate', 'l4s'",
+        ),
         (["export", "r", "--format", "xls"], "--format: 'xls' is not one of 'csv', 'arrow', 'ql"),
         (["plot", "r", "--format", "gif"], "--format: 'gif' is not one of 'svg', 'png', 'pdf'; "),
         (["run"], "Missing argument 'FILE'; see dumbbell run --help"),

@@ -30,7 +30,7 @@ use fifo::{AqmCounters, Fifo};
 use fq_codel::FqCodel;
 use pie::Pie;
 use red::{MAX_PACKET_SIZE, Red};
-use step::Step;
+use step::StepMarker;
 
 /// The AQM of a link and its parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -79,7 +79,7 @@ enum Discipline<P> {
     FqCodel(Box<FqCodel<P>>),
     Pie(Box<Pie>, Fifo<P>),
     DualPi2(Box<DualPi2<P>>),
-    Step(Step, Fifo<P>),
+    Step(StepMarker, Fifo<P>),
 }
 
 impl<P: Packet> AqmQueue<P> {
@@ -98,7 +98,7 @@ impl<P: Packet> AqmQueue<P> {
             AqmConfig::DualPi2(dualpi2) => {
                 Discipline::DualPi2(Box::new(DualPi2::new(dualpi2, rng)))
             }
-            AqmConfig::Step(step) => Discipline::Step(Step::new(step), Fifo::default()),
+            AqmConfig::Step(step) => Discipline::Step(StepMarker::new(step), Fifo::default()),
         };
         AqmQueue { discipline, limit, counters: AqmCounters::default() }
     }

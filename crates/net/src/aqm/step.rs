@@ -46,13 +46,13 @@ impl Default for StepConfig {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Step {
+pub(crate) struct StepMarker {
     threshold: StepThreshold,
 }
 
-impl Step {
-    pub(crate) fn new(config: StepConfig) -> Step {
-        Step { threshold: config.threshold }
+impl StepMarker {
+    pub(crate) fn new(config: StepConfig) -> StepMarker {
+        StepMarker { threshold: config.threshold }
     }
 
     /// The packet to send at `now`, marked if it is above the threshold.
@@ -86,7 +86,7 @@ mod tests {
         for _ in 0..5 {
             fifo.push(Time::ZERO, TestPacket { is_ecn, ..TestPacket::default() });
         }
-        let step = Step::new(StepConfig { threshold });
+        let step = StepMarker::new(StepConfig { threshold });
         let mut send =
             |ms| step.dequeue(Time::ZERO + Span::from_millis(ms), &mut fifo, &mut counters);
         (0..5).map(|ms| send(ms).expect("it is queued").is_marked).collect()
