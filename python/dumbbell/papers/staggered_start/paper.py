@@ -32,8 +32,8 @@ ALGORITHMS = ("reno", "cubic", "bbr", "bbr3")
 JOINS = 30.0
 """When the second flow starts, s."""
 LIMITS = {"crossing": 120.0, "fair": 120.0 - HOLD}
-"""Up to when after the second flow's start a simulated run shows convergence, s: its end, or as long
-before it as the flows have to stay fair."""
+"""How long after the second flow's start a run shows that flows converge, s: until it ends, or
+until there is no time left to stay fair."""
 
 
 @metric("crossing", unit="s", lowest=0)
