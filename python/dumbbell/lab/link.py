@@ -46,13 +46,15 @@ _LONG: Final = 4000
 
 
 def fragment_of(experiment: Experiment) -> str:
-    """The fragment of an experiment.
+    """The fragment of an experiment with its first seed, so that the page has a result soon.
 
     Empty if the page cannot run it, because an algorithm is in Python, or if it would be long.
     """
     if any(":" in flow.cc for flow in experiment.flows):
         return ""
-    fragment = to_fragment(Shared(experiment.to_toml()))
+    seeds = experiment.seeds
+    first = experiment.replace(seeds=1 if isinstance(seeds, int) else seeds[:1])
+    fragment = to_fragment(Shared(first.to_toml()))
     return fragment if len(fragment) <= _LONG else ""
 
 
