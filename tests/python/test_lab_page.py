@@ -131,7 +131,7 @@ def test_a_long_run_waits_and_can_be_cancelled(browser: Browser, folder: Path) -
         ('"cubic"', '"cubic"\nrepeat = 100000', "flow: are 100001 flows, and a page takes 10000"),
         (
             '"1 BDP"',
-            '"30000000 packets"\n[stack_options]\nreceive_window = 30000000',
+            '"30000000 packets"\n[stack_options]\nreceive_window = 16000000',
             "hold 30 million",
         ),
     ],

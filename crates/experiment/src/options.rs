@@ -58,6 +58,7 @@ const fn option(name: &'static str, values: OptionValues, about: &'static str) -
 /// The maximum of the sum of `mss` and `header`: an IP packet, bytes.
 const MAX_PACKET: u64 = 65_535;
 const U32: u64 = u32::MAX as u64;
+const MAX_WINDOW: u64 = dumbbell_tcp::MAX_WINDOW as u64;
 
 /// The options of TCP stacks.
 pub static STACK_OPTIONS: &[TransportOption] = &[
@@ -112,7 +113,7 @@ pub static STACK_OPTIONS: &[TransportOption] = &[
         "explicit congestion notification: RFC 3168; every mark, as for DCTCP (RFC 8257); or ECT(1) \
          and Accurate ECN, as for Prague (RFC 9331, RFC 9768)",
     ),
-    option("receive_window", Whole(1, 1 << 20), "receive window, packets"),
+    option("receive_window", Whole(1, MAX_WINDOW), "receive window, packets"),
     option(
         "tcp_rmem",
         Whole(4_096, i32::MAX as u64),

@@ -22,6 +22,6 @@ pub use multipath::{
     MultipathConfig, MultipathReceiver, MultipathSender, MultipathStats, Scheduler,
 };
 pub use receiver::{Receiver, ReceiverStats};
-pub use segment::{Flags, Segment};
+pub use segment::{Flags, MAX_WINDOW, Segment};
 pub use sender::{Sender, SenderConfig};
 pub use stack::{Ecn, LossDetection, RtoRule, Stack};

@@ -17,9 +17,6 @@ const INITIAL_CLAMP: u32 = 56;
 /// `TCP_INIT_CWND`.
 const INITIAL_SPACE: u32 = 10;
 
-/// No timestamp: these have 12 bits.
-const NO_TSECR: u16 = u16::MAX;
-
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReceiveWindow {
     /// Window that the whole buffer has room for (`window_clamp`).
@@ -59,7 +56,7 @@ impl ReceiveWindow {
             round_start: 0,
             round_start_time: Time::ZERO,
             rtt_us: 0,
-            last_tsecr: NO_TSECR,
+            last_tsecr: 0,
             queued: 0,
         }
     }
@@ -74,7 +71,7 @@ impl ReceiveWindow {
     /// (`tcp_rcv_rtt_measure_ts`, `tcp_rcv_rtt_update`).
     #[inline]
     pub(crate) fn measure_rtt(&mut self, now: Time, tsecr: u16) {
-        if tsecr == self.last_tsecr {
+        if tsecr == self.last_tsecr && self.rtt_us > 0 {
             return;
         }
         self.last_tsecr = tsecr;

@@ -17,8 +17,8 @@ pub struct Segment {
     /// Data: the sender's timestamp (TSval), microseconds, wrapping. Acknowledgement: its echo
     /// (TSecr, RFC 7323).
     pub timestamp: u32,
-    /// Acknowledgement: receive window in packets beyond `number`, in the lower 20 bits, and above them
-    /// the receiver's timestamp. See [`Segment::window`] and [`Segment::tsval`].
+    /// Acknowledgement: receive window in packets beyond `number`, in the lower 24 bits, and above them
+    /// the lower byte of the receiver's timestamp. See [`Segment::window`] and [`Segment::tsval`].
     pub(crate) window_and_tsval: u32,
     /// SACK blocks as (start low, start high, length), so that the struct packs tightly. Data: the
     /// echo of the receiver's timestamp in the first place.
@@ -32,29 +32,28 @@ pub struct Segment {
     /// the last acknowledgement. Classic ECN uses only [`Flags::ECE`].
     pub marked: u8,
     pub(crate) protocol: Protocol,
+    /// Acknowledgement: the upper byte of the receiver's timestamp.
+    pub(crate) tsval_high: u8,
 }
 
 const _: () = assert!(size_of::<Segment>() == 36);
 
-const WINDOW_BITS: u32 = 20;
+const WINDOW_BITS: u32 = 24;
 
-/// Maximum receive window, packets: 1.5 GB, where TCP's is 1 GiB (RFC 7323, section 2.2).
+/// Maximum receive window, packets: 24 GB, where TCP's is 1 GiB (RFC 7323, section 2.2).
 pub const MAX_WINDOW: u32 = (1 << WINDOW_BITS) - 1;
 
-/// The receiver's timestamp at a time, milliseconds modulo 4096: Linux's resolution, and enough for
-/// round-trip times of 4 s.
+/// The receiver's timestamp at a time, milliseconds modulo 65,536: Linux's resolution.
 #[inline]
 pub(crate) fn tsval(now: Time) -> u16 {
-    (now.as_nanos() / 1_000_000) as u16 & TSVAL_MASK
+    (now.as_nanos() / 1_000_000) as u16
 }
 
 /// The time from one timestamp to a later one, at least 1 ms (`tcp_rtt_tsopt_us`).
 #[inline]
 pub(crate) fn since_tsval(now: Time, tsecr: u16) -> Span {
-    Span::from_millis(u64::from((tsval(now).wrapping_sub(tsecr) & TSVAL_MASK).max(1)))
+    Span::from_millis(u64::from(tsval(now).wrapping_sub(tsecr).max(1)))
 }
-
-const TSVAL_MASK: u16 = (1 << (32 - WINDOW_BITS)) - 1;
 
 /// One-variant enum. Its 255 unused values are a niche in which an enum of protocols stores its
 /// discriminant, so that enum stays as small as this segment.
@@ -137,16 +136,18 @@ impl Segment {
         self.window_and_tsval & MAX_WINDOW
     }
 
-    /// Acknowledgement: the receiver's timestamp (TSval, RFC 7323), milliseconds modulo 4096.
+    /// Acknowledgement: the receiver's timestamp (TSval, RFC 7323), milliseconds modulo 65,536.
     #[inline]
     pub(crate) const fn tsval(&self) -> u16 {
-        (self.window_and_tsval >> WINDOW_BITS) as u16
+        u16::from_be_bytes([self.tsval_high, (self.window_and_tsval >> WINDOW_BITS) as u8])
     }
 
     /// Sets what [`Segment::window`] and [`Segment::tsval`] return.
     #[inline]
     pub(crate) fn set_window(&mut self, window: u32, tsval: u16) {
-        self.window_and_tsval = window.min(MAX_WINDOW) | u32::from(tsval) << WINDOW_BITS;
+        let [high, low] = tsval.to_be_bytes();
+        self.window_and_tsval = window.min(MAX_WINDOW) | u32::from(low) << WINDOW_BITS;
+        self.tsval_high = high;
     }
 
     /// Data: the echo of the receiver's timestamp (TSecr).
@@ -199,13 +200,13 @@ mod tests {
     }
 
     #[test]
-    fn a_timestamp_wraps_after_4_s() {
+    fn a_timestamp_wraps_after_65_s() {
         let at = |ms| Time::ZERO + Span::from_millis(ms);
         let mut segment = Segment::default();
-        segment.set_window(u32::MAX, tsval(at(4_090)));
+        segment.set_window(u32::MAX, tsval(at(65_530)));
         assert_eq!(segment.window(), MAX_WINDOW);
-        assert_eq!(since_tsval(at(4_100), segment.tsval()), Span::from_millis(10));
-        assert_eq!(since_tsval(at(4_090), segment.tsval()), Span::from_millis(1));
+        assert_eq!(since_tsval(at(65_540), segment.tsval()), Span::from_millis(10));
+        assert_eq!(since_tsval(at(65_530), segment.tsval()), Span::from_millis(1));
     }
 
     #[test]
