@@ -36,6 +36,7 @@ from dumbbell.papers.outcome import (
     headline,
 )
 from dumbbell.papers.reproduction import PaperFolder, RunOptions
+from dumbbell.papers.testbed import TestbedNumber
 
 if TYPE_CHECKING:
     from dumbbell.papers.outcome import VerdictName
@@ -477,6 +478,14 @@ def test_dots_are_stacked_on_an_axis_of_measured_over_published() -> None:
         (1.0, 0, "above"),
         (pytest.approx(0.607, abs=0.01), 0, "above"),
     ]
+
+
+def test_linux_at_a_tenth_of_the_rate_is_no_dot_beside_published_values() -> None:
+    one, real = number([90.0]), number([80.0]).measured
+    tenth = TestbedNumber(real.scaled(0.1), real.scaled(0.1), 1, 0)
+    same = TestbedNumber(real, number([85.0]).measured, 1, 0)
+    plot = DotPlot.of([replace(one, testbed=tenth), replace(one, testbed=same)])
+    assert (len(plot.simulated), len(plot.linux)) == (2, 1)
 
 
 def test_zero_has_no_sign_and_other_numbers_a_minus_sign() -> None:

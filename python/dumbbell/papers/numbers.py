@@ -136,9 +136,9 @@ class DotPlot:
 
     @classmethod
     def of(cls, numbers: Sequence[Number]) -> DotPlot:
-        """All numbers that have a ratio."""
+        """All numbers that have a ratio; of Linux those that its settings leave as they are."""
         ratios = [number for number in numbers if number.spec.ratio]
-        real = [(one, one.testbed.measured) for one in ratios if one.testbed]
+        real = [(one, one.testbed.measured) for one in ratios if one.testbed and _is_alike(one)]
         return cls(_dots((one, one.measured) for one in ratios), _dots(real))
 
     @property
@@ -152,6 +152,14 @@ class DotPlot:
     def height(dots: Sequence[Dot]) -> int:
         """How many dots are stacked on each other, at most."""
         return max((dot.rank + 1 for dot in dots), default=0)
+
+
+def _is_alike(number: Number) -> bool:
+    """Whether the testbed's settings, simulated too, leave the number as it is with the paper's."""
+    matched = number.testbed.matched if number.testbed else None
+    if matched is None or matched.value is None or number.measured.value is None:
+        return True
+    return abs(matched.value / number.measured.value - 1) <= NEAR
 
 
 def _dots(found: Iterable[tuple[Number, Estimate]]) -> list[Dot]:
