@@ -165,7 +165,9 @@ impl Receiver {
         if segment.number <= self.last_ack_sent {
             self.ts_recent = segment.timestamp;
         }
-        self.window.measure_rtt(now, segment.tsecr());
+        if self.stack.autotuning {
+            self.window.measure_rtt(now, segment.tsecr());
+        }
         if segment.number == self.rcv_nxt {
             let read = self.advance_rcv_nxt();
             let window_grows =

@@ -21,9 +21,9 @@ impl SendBuffer {
     /// of it is free (`sk_stream_write_space`).
     #[inline]
     pub(crate) fn written(&mut self, una: u32) -> u32 {
-        let free = (una + self.size).saturating_sub(self.written);
-        if free >= self.size.div_ceil(3) {
-            self.written = una.saturating_add(self.size);
+        let end = una.saturating_add(self.size);
+        if end.saturating_sub(self.written) >= self.size.div_ceil(3) {
+            self.written = end;
         }
         self.written
     }

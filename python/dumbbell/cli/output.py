@@ -113,19 +113,20 @@ def _bars() -> Iterator[Progress]:
     )
     console = Console(stderr=True)
     with progress.Progress(*columns, console=console, transient=True) as bars:
-        rows: dict[str, progress.TaskID] = {}
+        rows: dict[str, tuple[str, progress.TaskID]] = {}
 
         def draw(step: str, done: float) -> None:
             title = step.rpartition(": ")[0]
-            row = rows.get(title)
-            if row is not None and bars.tasks[bars.task_ids.index(row)].description != step:
-                bars.remove_task(rows.pop(title))
-                row = None
-            if row is None:
-                row = rows[title] = bars.add_task(step, total=1.0)
+            shown, row = rows.get(title, ("", None))
+            if shown != step or row is None:
+                if row is not None:
+                    bars.remove_task(row)
+                row = bars.add_task(step, total=1.0)
+                rows[title] = step, row
             bars.update(row, completed=done)
             if done >= 1:
-                bars.remove_task(rows.pop(title))
+                bars.remove_task(row)
+                del rows[title]
 
         yield draw
 

@@ -138,7 +138,11 @@ class DotPlot:
     def of(cls, numbers: Sequence[Number]) -> DotPlot:
         """All numbers that have a ratio; of Linux those that its settings leave as they are."""
         ratios = [number for number in numbers if number.spec.ratio]
-        real = [(one, one.testbed.measured) for one in ratios if one.testbed and _is_alike(one)]
+        real = [
+            (one, one.testbed.measured)
+            for one in ratios
+            if one.testbed and _is_alike(one.measured, one.testbed.matched)
+        ]
         return cls(_dots((one, one.measured) for one in ratios), _dots(real))
 
     @property
@@ -154,12 +158,11 @@ class DotPlot:
         return max((dot.rank + 1 for dot in dots), default=0)
 
 
-def _is_alike(number: Number) -> bool:
-    """Whether the testbed's settings, simulated too, leave the number as it is with the paper's."""
-    matched = number.testbed.matched if number.testbed else None
-    if matched is None or matched.value is None or number.measured.value is None:
+def _is_alike(simulated: Estimate, matched: Estimate | None) -> bool:
+    """Whether a number is the same, simulated with the paper's settings and the testbed's."""
+    if matched is None or matched.value is None or simulated.value is None:
         return True
-    return abs(matched.value / number.measured.value - 1) <= NEAR
+    return abs(matched.value / simulated.value - 1) <= NEAR
 
 
 def _dots(found: Iterable[tuple[Number, Estimate]]) -> list[Dot]:
