@@ -31,7 +31,7 @@ PATTERNS = (
     *(f"python/dumbbell/figures/{name}" for name in ("style.py", "styles.toml", "timeline.py")),
     "docs/tutorials/lab.md",
 )
-"""What the page is made of, but for the libraries, which lock files name."""
+"""The sources of the page. Lock files name the libraries."""
 
 
 def digests() -> str:

@@ -79,7 +79,7 @@ def measures() -> str:
 
 
 def interface() -> str:
-    """`dumbbell.cc`: the classes to derive from, and what they are told."""
+    """`dumbbell.cc`: the classes to derive from, and the facts that they receive."""
     parts = []
     tiers = (cc.WindowRule, cc.RoundControl, cc.CongestionControl)
     facts = [getattr(cc, name) for name in cc.__all__ if getattr(cc, name) not in tiers]

@@ -1,4 +1,4 @@
-//! What an algorithm is told, as numbers; `web/src/engine/own.ts` reads them. NaN stands for none.
+//! The facts that algorithms receive, as numbers, which `web/src/engine/own.ts` reads. NaN is null.
 
 use dumbbell_cc::ext::{Subflow, UdtReport};
 use dumbbell_cc::{

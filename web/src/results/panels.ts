@@ -33,7 +33,7 @@ export interface Panel {
   curves: Curve[];
   /** Instead of curves: states of flows over time. */
   bands?: { name: string; spans: Span[] }[];
-  /** The greatest value that the axis shall have. */
+  /** The maximum of the axis. */
   most?: number;
 }
 
