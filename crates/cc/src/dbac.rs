@@ -69,19 +69,33 @@ enum Coupling {
     Cubic,
 }
 
-/// `avgReno / avgCubic` (equations 3 and 4) for the loss rate `p` and a round-trip time in seconds.
-fn reno_per_cubic(p: f64, rtt: f64) -> f64 {
-    let reno = libm::sqrt(3.0 / (2.0 * p));
-    let root = libm::sqrt(rtt / p); // x^0.75 is the root of x, times the root of that.
-    let cubic = 1.054 * root * libm::sqrt(root);
-    reno / cubic
+/// The windows of Reno and CUBIC at a fixed loss rate.
+#[derive(Clone, Copy, Debug)]
+struct MeanWindows {
+    p: f64,
+    /// `avgReno` (equation 3), packets.
+    reno: f64,
+}
+
+impl MeanWindows {
+    fn new(p: f64) -> MeanWindows {
+        MeanWindows { p, reno: libm::sqrt(3.0 / (2.0 * p)) }
+    }
+
+    /// `avgReno / avgCubic` (equations 3 and 4) for a round-trip time in seconds.
+    #[inline]
+    fn reno_per_cubic(self, rtt: f64) -> f64 {
+        let root = libm::sqrt(rtt / self.p); // x^0.75 is the root of x, times the root of that.
+        let cubic = 1.054 * root * libm::sqrt(root);
+        self.reno / cubic
+    }
 }
 
 /// DBAC's window rule: CUBIC's on a large path, LIA's on a small one.
 #[derive(Clone, Debug)]
 struct DbacRule {
     threshold: f64,
-    p: f64,
+    mean: MeanWindows,
     coupling: Coupling,
     arithmetic: Arithmetic,
     parameters: CubicParameters,
@@ -104,7 +118,7 @@ impl DbacRule {
     fn siblings<'a>(&'a self, path: &'a Path) -> impl Iterator<Item = Member> + Clone + 'a {
         siblings(path).map(|sibling| {
             if self.is_large(sibling.cwnd, path.mss) && self.coupling != Coupling::Cubic {
-                let cwnd = sibling.cwnd * reno_per_cubic(self.p, sibling.rtt);
+                let cwnd = sibling.cwnd * self.mean.reno_per_cubic(sibling.rtt);
                 return Member { cwnd, ..sibling };
             }
             sibling
@@ -126,7 +140,7 @@ impl DbacRule {
         }
         let share = match self.coupling {
             Coupling::Cubic => 1.0,
-            Coupling::Lia | Coupling::Reno => reno_per_cubic(self.p, own.rtt),
+            Coupling::Lia | Coupling::Reno => self.mean.reno_per_cubic(own.rtt),
         };
         let shown = Member { cwnd: cwnd * share, ..own };
         self.alpha = lia::alpha(self.siblings(path).chain([shown]));
@@ -210,7 +224,7 @@ impl Dbac {
         let valid = "0 to 10^12 bytes";
         let rule = DbacRule {
             threshold: options.number("threshold", 1e6, 0.0..=1e12, valid)?,
-            p: options.number("p", 1e-6, 1e-12..=1.0, "10^-12 to 1")?,
+            mean: MeanWindows::new(options.number("p", 1e-6, 1e-12..=1.0, "10^-12 to 1")?),
             coupling: options.choice(
                 "coupling",
                 Coupling::Lia,
@@ -320,7 +334,7 @@ mod tests {
     /// `avgCubic` = 1.054 (0.1 / 1e-6)^(3/4) = 5927.078.
     #[test]
     fn equations_3_and_4_give_0_2066_at_100_ms_and_a_loss_rate_of_1e_6() {
-        assert_close(reno_per_cubic(1e-6, 0.1), 0.206_635_539_596_435_6);
+        assert_close(MeanWindows::new(1e-6).reno_per_cubic(0.1), 0.206_635_539_596_435_6);
     }
 
     /// `virtualReno` = 0.206636 * 5000 = 1033.18 packets at 100 ms, beside 70 packets at 40 ms:
