@@ -3,6 +3,7 @@
 use crate::algorithm::needs_udt;
 use crate::call::grouped;
 use crate::diagnostic::{KeyPath, Problem, Step, key_path};
+use crate::keys::FLOW;
 use crate::model::{Experiment, Flow};
 use crate::options::{OptionErrors, overlay_stack, overlay_udt, stack_named};
 use crate::quantity::TIME;
@@ -41,6 +42,7 @@ pub(crate) fn check(experiment: &Experiment, problems: &mut Vec<Problem>) {
         if !before.has("duration") && !before.has("start_jitter") {
             check.times(latest_start);
         }
+        check.transfers();
         check.transport(before.has("stack") || before.has("stack_options"));
     }
 }
@@ -251,6 +253,42 @@ impl FlowCheck<'_> {
         if let Some(stop) = flow.stop.as_deref().filter(|stop| read(stop) <= latest) {
             let latest = TIME.format(latest);
             self.add("stop", format!("\"{stop}\" is not after the latest start at {latest}"));
+        }
+    }
+
+    /// Transfers have arrivals and sizes, are TCP's, and are all that the flow sends.
+    fn transfers(&mut self) {
+        let flow = self.flow;
+        let (key, other) = match (&flow.arrivals, &flow.sizes) {
+            (None, None) => return,
+            (Some(_), Some(_)) => ("arrivals", ""),
+            (Some(_), None) => ("sizes", "arrivals"),
+            (None, Some(_)) => ("arrivals", "sizes"),
+        };
+        if !other.is_empty() {
+            let about = FLOW.key(key).map_or("", |key| key.about);
+            self.add(key, format!("is missing beside {other}; {key} is {about}"));
+        }
+        for (key, is_given) in [
+            ("bytes", flow.bytes.is_some()),
+            ("app_rate", flow.app_rate.is_some()),
+            ("app_rates", flow.app_rates.is_some()),
+            ("paths", flow.paths.is_some()),
+            ("command", flow.command.is_some()),
+        ] {
+            if is_given {
+                self.add(
+                    key,
+                    "is for one transfer, and the flow has many; leave it out".to_owned(),
+                );
+            }
+        }
+        if flow.log {
+            self.add("log", "cannot be true for a flow of many transfers; leave it out".to_owned());
+        }
+        if flow.transport != "tcp" {
+            let text = format!("\"{}\" has one transfer", flow.transport);
+            self.add("transport", format!("{text}; leave it out, or arrivals and sizes"));
         }
     }
 

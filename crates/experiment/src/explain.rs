@@ -10,6 +10,7 @@ use crate::options::{
 };
 use crate::quantity::{TIME, ValueError};
 use crate::suggest::did_you_mean;
+use crate::transfers::{ARRIVALS, SIZES};
 use dumbbell_cc::Algorithm;
 use dumbbell_tcp::Stack;
 use dumbbell_udt::TransportOptions;
@@ -17,6 +18,10 @@ use serde_json::Value;
 
 /// An experiment file to begin with, with comments.
 pub const STARTER: &str = include_str!("starter.toml");
+
+/// What is written as a call, and in which key.
+static CALLS: [(&[CallKind], &str); 4] =
+    [(AQMS, "aqm"), (LOSSES, "loss"), (ARRIVALS, "arrivals"), (SIZES, "sizes")];
 
 const TABLES: [&Table; 3] = [&EXPERIMENT, &LINK, &FLOW];
 
@@ -54,7 +59,8 @@ pub fn topics() -> Vec<String> {
     topics.sort();
     topics.dedup(); // `link` is a table and a key
     topics.extend(ALGORITHMS.iter().map(|(name, _)| (*name).to_owned()));
-    topics.extend(AQMS.iter().chain(LOSSES).map(|kind| kind.name.to_owned()));
+    topics
+        .extend(CALLS.iter().flat_map(|(kinds, _)| kinds.iter()).map(|kind| kind.name.to_owned()));
     topics.extend(Stack::NAMES.iter().map(|name| (*name).to_owned()));
     topics.extend(STACK_OPTIONS.iter().map(|option| format!("stack.{}", option.name)));
     topics.extend(crate::options::UDT_OPTIONS.iter().map(|option| format!("udt.{}", option.name)));
@@ -112,10 +118,7 @@ fn algorithm(topic: &str) -> Option<String> {
 
 fn call(topic: &str) -> Option<String> {
     let find = |kinds: &'static [CallKind]| kinds.iter().find(|kind| kind.name == topic);
-    let (kind, key) = match find(AQMS) {
-        Some(kind) => (kind, "aqm"),
-        None => (find(LOSSES)?, "loss"),
-    };
+    let (kind, key) = CALLS.iter().find_map(|&(kinds, key)| Some((find(kinds)?, key)))?;
     let lines = kind.options.iter().map(|option| {
         let default =
             option.default.map_or("must be given".to_owned(), |text| format!("default {text}"));

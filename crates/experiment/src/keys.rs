@@ -79,6 +79,10 @@ pub enum Kind {
     Loss,
     /// Active queue management.
     Aqm,
+    /// An arrival process of transfers, or their times.
+    Arrivals,
+    /// A distribution of the sizes of transfers, or its points.
+    Sizes,
     /// A share and a delay.
     Reorder,
     /// A congestion control algorithm.
@@ -327,6 +331,22 @@ pub static FLOW: Table = Table {
             Kind::Size,
             DefaultValue::Absent("no limit"),
             "the amount of data that it sends, such as \"10 MB\"",
+        ),
+        key(
+            "arrivals",
+            Kind::Arrivals,
+            DefaultValue::Absent("one transfer"),
+            "when transfers arrive, if the flow consists of many, each by a connection of its own: \
+             a process such as \"poisson(load=0.5)\" or \"poisson(every=20 ms)\", or times after \
+             the start such as [\"0 s\", \"1.5 s\"]; with sizes",
+        ),
+        key(
+            "sizes",
+            Kind::Sizes,
+            DefaultValue::Absent("one transfer"),
+            "how large those transfers are: a distribution such as \"exponential(mean=100 kB)\" or \
+             \"web-search\", or sizes with the share of transfers that are no larger, such as \
+             [[\"10 kB\", 0.5], [\"1 MB\", 1]]; with arrivals",
         ),
         key(
             "app_rate",

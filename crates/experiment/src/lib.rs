@@ -29,6 +29,7 @@ mod suggest;
 mod sweep;
 pub mod timeline;
 pub mod trace;
+mod transfers;
 mod warnings;
 mod write;
 

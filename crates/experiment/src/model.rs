@@ -107,6 +107,10 @@ pub struct Flow {
     pub stop: Option<String>,
     /// How much it has to send: a size.
     pub bytes: Option<String>,
+    /// When its transfers arrive, a call or times, if it consists of many.
+    pub arrivals: Option<Value>,
+    /// How large they are, a call or points of the distribution.
+    pub sizes: Option<Value>,
     /// The rate at which its application writes.
     pub app_rate: Option<String>,
     /// Pairs of time since the start and rate.

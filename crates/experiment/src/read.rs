@@ -13,6 +13,7 @@ use crate::options::stack_named;
 use crate::quantity::{Dimension, Queue, RATE, SIZE, TIME, ValueError, shown};
 use crate::set::override_value;
 use crate::suggest::{did_you_mean, unknown};
+use crate::transfers::{ArrivalTimes, TransferSizes};
 use crate::{timeline, trace};
 use dumbbell_tcp::Scheduler;
 use serde_json::{Map, Value};
@@ -290,6 +291,14 @@ fn scalar(key: &Key, value: &Value) -> Result<Value, ValueError> {
                 _ => Value::from(call.to_string()),
             })
         }
+        Kind::Arrivals => ArrivalTimes::parse(value).map(|arrivals| match value {
+            Value::Object(_) => arrivals.to_value(),
+            _ => same(),
+        }),
+        Kind::Sizes => TransferSizes::parse(value).map(|sizes| match value {
+            Value::Object(_) => sizes.to_value(),
+            _ => same(),
+        }),
         Kind::Reorder => Reorder::parse(value).map(|_| same()),
         Kind::Algorithm if value.is_string() || value.is_object() => {
             algorithm::check(value).map(Value::from)

@@ -8,8 +8,11 @@ use crate::model::{Experiment, Flow, Link, Seeds};
 use crate::options::{flow_udt, stack_options, udt_options};
 use crate::quantity::{BDP, Dimension, Queue, RATE, SIZE, TIME, UNLIMITED};
 use crate::timeline::{format_rates, format_reroutes, parse_rates, parse_reroutes};
+use crate::transfers::{ArrivalTimes, TransferSizes};
 use crate::{aqm, trace};
+use dumbbell_sim::MAX_TRANSFERS;
 use dumbbell_tcp::{Scheduler, Stack};
+use dumbbell_units::Span;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -91,6 +94,10 @@ struct Resolver<'a> {
     subflows: Vec<Option<Vec<Subflow>>>,
     /// Bytes of the largest packet.
     packet: u64,
+    /// The rate of each link that has one, bit/s.
+    rates: HashMap<&'a str, u64>,
+    /// The expected number of transfers of all flows.
+    transfers: f64,
 }
 
 impl<'a> Resolver<'a> {
@@ -110,7 +117,16 @@ impl<'a> Resolver<'a> {
             .collect();
         let packet = |flow| full_packet(experiment, flow, &base_stack);
         let packet = experiment.flows.iter().map(packet).max().unwrap_or_default();
-        Resolver { experiment, environment, problems, base_stack, subflows, packet }
+        Resolver {
+            experiment,
+            environment,
+            problems,
+            base_stack,
+            subflows,
+            packet,
+            rates: HashMap::new(),
+            transfers: 0.0,
+        }
     }
 
     fn resolve(mut self) -> Experiment {
@@ -179,6 +195,7 @@ impl<'a> Resolver<'a> {
             (.., Some(trace)) => Some(trace::mean_rate(trace)),
             _ => None,
         };
+        self.rates.extend(rate.map(|rate| (link.name.as_str(), rate)));
         let aqm = link.aqm.as_ref().map(|text| {
             aqm::resolve(&Value::from(text.as_str())).expect("a checked AQM").to_string()
         });
@@ -317,11 +334,42 @@ impl<'a> Resolver<'a> {
             .app_rates
             .as_ref()
             .map(|rates| format_rates(&parse_rates(rates).expect("checked rates")));
+        self.resolve_transfers(flow, &mut resolved, &at);
         if flow.transport == "udt" {
             let options = flow_udt(flow, &at).expect("checked options");
             resolved.transport_options = udt_options(&options);
         }
         resolved
+    }
+
+    /// Arrivals by their time, and distributions with every option.
+    fn resolve_transfers(&mut self, flow: &Flow, resolved: &mut Flow, at: &KeyPath) {
+        let (Some(arrivals), Some(sizes)) = (&flow.arrivals, &flow.sizes) else { return };
+        let arrivals = ArrivalTimes::parse(arrivals).expect("checked arrivals");
+        let sizes = TransferSizes::parse(sizes).expect("checked sizes");
+        let path = self.experiment.flow_paths(flow).concat();
+        let rate = path.iter().filter_map(|name| self.rates.get(name.as_str())).min().copied();
+        let stack =
+            self.experiment.flow_stack(flow, &self.base_stack, at).expect("a checked stack");
+        let packet = f64::from(stack.mss) + f64::from(stack.header);
+        let bytes = sizes.model().mean() * packet / f64::from(stack.mss);
+        let Some(arrivals) = arrivals.with_rate(bytes, rate) else {
+            let text = "has a load, a share of the rate of the slowest link of its path, and none has \
+                        a rate; give one a rate, or write every in place of load";
+            self.add(at.then("arrivals"), text);
+            return;
+        };
+        resolved.arrivals = Some(arrivals.to_value());
+        resolved.sizes = Some(sizes.to_value());
+        let end = flow.stop.as_ref().unwrap_or(&self.experiment.duration);
+        let lasts = checked(&TIME, end).saturating_sub(checked(&TIME, &flow.start));
+        let each = arrivals.model().expected(Span::from_nanos(lasts));
+        self.transfers += each * flow.repeat as f64;
+        if self.transfers > MAX_TRANSFERS as f64 {
+            let (expected, max) = (self.transfers as u64, grouped(MAX_TRANSFERS as u64));
+            let text = format!("gives some {} transfers; the maximum is {max}", grouped(expected));
+            self.add(at.then("arrivals"), format!("{text}; let them arrive less often"));
+        }
     }
 
     /// Name and source hash of every algorithm that is not built in.
@@ -373,6 +421,7 @@ impl<'a> Resolver<'a> {
         let (experiment, flow) = (self.experiment, &self.experiment.flows[number]);
         let is_limited = flow.transport == "udt"
             || flow.bytes.is_some()
+            || flow.sizes.is_some()
             || flow.app_rate.is_some()
             || flow.app_rates.is_some()
             || flow.command.is_some();

@@ -9,7 +9,8 @@ use crate::quantity::{PACKETS, Queue, RATE, SIZE, TIME};
 use crate::resolve::checked;
 use crate::timeline::{parse_rates, parse_reroutes};
 use crate::trace::parse_times;
-use dumbbell_sim::{FlowSpec, LinkSpec, PathSpec, QueueSpec, Scenario};
+use crate::transfers::{ArrivalTimes, TransferSizes};
+use dumbbell_sim::{FlowSpec, LinkSpec, PathSpec, QueueSpec, Scenario, TransferSpec};
 use dumbbell_tcp::{Scheduler, Stack};
 use serde_json::Value;
 use std::collections::HashMap;
@@ -86,6 +87,14 @@ fn queue_spec(text: &str) -> Option<QueueSpec> {
     }
 }
 
+fn transfer_spec(flow: &Flow) -> Option<TransferSpec> {
+    let (arrivals, sizes) = (flow.arrivals.as_ref()?, flow.sizes.as_ref()?);
+    Some(TransferSpec {
+        arrivals: ArrivalTimes::parse(arrivals).expect(RESOLVED).model(),
+        sizes: TransferSizes::parse(sizes).expect(RESOLVED).model(),
+    })
+}
+
 /// The specification of a flow, but for its name.
 fn flow_spec(
     experiment: &Experiment,
@@ -118,6 +127,7 @@ fn flow_spec(
         start_ns: checked(&TIME, &flow.start),
         stop_ns: flow.stop.as_ref().map(|stop| checked(&TIME, stop)),
         bytes: flow.bytes.as_ref().map(|bytes| checked(&SIZE, bytes)),
+        transfers: transfer_spec(flow),
         app_rate_bps: flow.app_rate.as_ref().map(|rate| checked(&RATE, rate) as f64),
         app_rates: flow.app_rates.as_ref().map(rates).unwrap_or_default(),
         additional_subflows: subflows.collect(),

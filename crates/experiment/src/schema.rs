@@ -10,6 +10,7 @@ use crate::options::{OptionValues, STACK_OPTIONS, TransportOption, UDT_OPTIONS};
 use crate::quantity::{Dimension, QUEUE_DIMENSIONS, RATE, SIZE, TIME, UNLIMITED};
 use crate::read::{MAX_SEEDS, TRANSPORTS};
 use crate::sweep::COMBINE;
+use crate::transfers::{ARRIVALS, SIZES};
 use dumbbell_cc::NAMES;
 use dumbbell_tcp::{Scheduler, Stack};
 use serde_json::{Map, Value, json};
@@ -104,6 +105,17 @@ fn value(kind: Kind) -> Value {
             calls(LOSSES),
         ]}),
         Kind::Aqm => calls(AQMS),
+        Kind::Arrivals => {
+            let times = json!({"type": "array", "items": quantity(&[&TIME]), "minItems": 1});
+            json!({"anyOf": [calls(ARRIVALS), times]})
+        }
+        Kind::Sizes => json!({"anyOf": [calls(SIZES), {
+            "type": "array", "minItems": 1,
+            "items": {
+                "type": "array", "items": [quantity(&[&SIZE]), {"type": ["number", "string"]}],
+                "minItems": 2, "maxItems": 2,
+            },
+        }]}),
         Kind::Reorder => {
             let time = units(&[&TIME]);
             json!({"type": "string", "pattern": format!(r"^\s*{NUMBER}\s*%? by {NUMBER}\s*({time})\s*$")})

@@ -78,6 +78,8 @@ pub struct RunOutput {
     #[pyo3(get)]
     subflow_internals: Py<Table>,
     #[pyo3(get)]
+    transfers: Py<Table>,
+    #[pyo3(get)]
     meta: Py<PyDict>,
     #[pyo3(get)]
     capture: Option<Py<Capture>>,
@@ -139,6 +141,7 @@ impl RunOutput {
             subflows: table(Table::new(output.subflows.into_columns()))?,
             subflow_series: table(Table::new(output.subflow_series.into_columns()))?,
             subflow_internals: table(Table::new(output.subflow_internals.into_columns()))?,
+            transfers: table(Table::new(output.transfers.into_columns()))?,
             meta: meta.unbind(),
             capture,
         })

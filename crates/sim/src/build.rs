@@ -3,11 +3,12 @@
 use crate::engine::Engine;
 use crate::host::{AnyHost, SimHost};
 use crate::multipath_host::MultipathHost;
-use crate::network::{FlowPlan, Network, Stacks};
+use crate::network::{FlowPlan, Network, Stacks, Transfer};
 use crate::observer::Observer;
 use crate::scenario::{FlowSpec, Scenario, ScenarioError};
 use crate::seeds::{self, Purpose};
 use crate::tcp_host::{TcpHost, TcpSender};
+use crate::transfers::TransferRuns;
 use crate::udt_host::{ClientConfig, UdtHost};
 use dumbbell_cc::{Algorithm, ConnectionConfig};
 use dumbbell_net::Endpoint;
@@ -23,6 +24,7 @@ use std::sync::Arc;
 pub(crate) struct Simulation<H: Endpoint> {
     network: Network<H::Packet>,
     hosts: Vec<H>,
+    transferring: Vec<Option<Transferring>>,
 }
 
 impl<H: SimHost> Simulation<H> {
@@ -31,9 +33,20 @@ impl<H: SimHost> Simulation<H> {
         &self.network.flows
     }
 
-    pub(crate) fn engine<O: Observer<H::Packet>>(self, observer: O) -> Engine<H, O> {
-        let Network { links, routes, routes_of, .. } = self.network;
-        Engine::with_ports(links, routes, self.hosts, &routes_of, observer)
+    /// The transfers of flows that consist of many, in the order of their starts.
+    pub(crate) fn transfers(&self) -> &[Transfer] {
+        &self.network.transfers
+    }
+
+    /// The engine, and what opens the transfers while it runs.
+    pub(crate) fn engine<O: Observer<H::Packet>>(
+        self,
+        observer: O,
+    ) -> (Engine<H, O>, TransferRuns) {
+        let Network { links, routes, routes_of, transfers, .. } = self.network;
+        let first_pair = routes_of.len() / 2 - transfers.len();
+        let runs = TransferRuns::new(self.transferring, transfers, first_pair as u32);
+        (Engine::with_ports(links, routes, self.hosts, &routes_of, observer), runs)
     }
 }
 
@@ -47,11 +60,44 @@ pub(crate) fn build<H: SimHost>(scenario: &Scenario) -> Result<Simulation<H>, Sc
     let mut order: Vec<usize> = (0..scenario.flows.len()).collect();
     order.sort_by_key(|&at| network.flows[at].pair);
     let mut hosts = Vec::with_capacity(2 * order.len());
+    let mut transferring: Vec<Option<Transferring>> = vec![None; order.len()];
     for at in order {
-        let endpoints = endpoints(scenario, at, &network.flows[at], stacks.get(at))?;
-        hosts.extend(endpoints.map(H::from_host));
+        let (flow, stack) = (&scenario.flows[at], stacks.get(at));
+        if flow.transfers.is_some() {
+            let (stack, seed) = (Arc::clone(stack), scenario.seed);
+            transferring[at] = Some(Transferring { flow: flow.clone(), stack, seed });
+        } else {
+            let endpoints = endpoints(scenario, at, &network.flows[at], stack)?;
+            hosts.extend(endpoints.map(H::from_host));
+        }
     }
-    Ok(Simulation { network, hosts })
+    Ok(Simulation { network, hosts, transferring })
+}
+
+/// Makes the endpoints of the transfers of a flow.
+#[derive(Clone)]
+pub(crate) struct Transferring {
+    flow: FlowSpec,
+    stack: Arc<Stack>,
+    /// Of the run.
+    seed: u64,
+}
+
+impl Transferring {
+    /// The endpoints of a transfer between this pair of ports.
+    pub(crate) fn endpoints(&self, pair: u32, start: Time, bytes: u64) -> [AnyHost; 2] {
+        let seed = seeds::derive(self.seed, Purpose::Algorithm, pair);
+        // The scenario was checked with the same options.
+        let algorithm = self.flow.algorithm(&self.flow.init(start, seed)).expect("checked options");
+        tcp_endpoints(SenderConfig {
+            stack: Arc::clone(&self.stack),
+            algorithm,
+            start,
+            stop: None, // that of the flow ends the arrivals
+            bytes: Some(bytes),
+            app_rates: Vec::new(),
+        })
+    }
 }
 
 /// The sender and the receiver of a flow.
@@ -74,27 +120,23 @@ fn endpoints(
             let inits = (plan.pair..).take(plan.paths.len()).map(init);
             multipath_endpoints(flow, stack, inits.collect())?
         }
-        None => tcp_endpoints(flow, stack, flow.algorithm(&init(plan.pair))?, plan.start),
+        None => tcp_endpoints(SenderConfig {
+            stack: Arc::clone(stack),
+            algorithm: flow.algorithm(&init(plan.pair))?,
+            start: plan.start,
+            stop: flow.stop_ns.map(Time::from_nanos),
+            bytes: flow.bytes,
+            app_rates: flow.write_rates(),
+        }),
     })
 }
 
-fn tcp_endpoints(
-    flow: &FlowSpec,
-    stack: &Arc<Stack>,
-    algorithm: Algorithm,
-    start: Time,
-) -> [AnyHost; 2] {
-    let sender = Sender::new(SenderConfig {
-        stack: Arc::clone(stack),
-        algorithm,
-        start,
-        stop: flow.stop_ns.map(Time::from_nanos),
-        bytes: flow.bytes,
-        app_rates: flow.write_rates(),
-    });
-    let (mss, bytes) = (u64::from(stack.mss), flow.bytes.unwrap_or(u64::MAX));
+fn tcp_endpoints(config: SenderConfig) -> [AnyHost; 2] {
+    let stack = Arc::clone(&config.stack);
+    let (mss, bytes) = (u64::from(stack.mss), config.bytes.unwrap_or(u64::MAX));
+    let sender = Sender::new(config);
     let sender = TcpHost::Sender(Box::new(TcpSender { sender, mss, bytes }));
-    let receiver = TcpHost::Receiver(Box::new(Receiver::new(Arc::clone(stack))));
+    let receiver = TcpHost::Receiver(Box::new(Receiver::new(stack)));
     [sender, receiver].map(AnyHost::Tcp)
 }
 

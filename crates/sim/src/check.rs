@@ -5,12 +5,14 @@ use crate::scenario::{FlowSpec, LinkSpec, QueueSpec, Scenario, ScenarioError, Sc
 use dumbbell_cc::{Algorithm, ConnectionConfig};
 use dumbbell_tcp::{MultipathSender, Scheduler, Stack};
 use dumbbell_udt::{OptionError, TransportOptions};
-use dumbbell_units::Time;
+use dumbbell_units::{Span, Time};
 use std::collections::BTreeSet;
 use std::fmt::Display;
 
 /// The maximum number of flows of a scenario.
 pub const MAX_FLOWS: usize = 1_000_000;
+/// The maximum of the expected number of transfers of a run.
+pub const MAX_TRANSFERS: usize = 4_000_000;
 /// The maximum number of links of a path.
 const MAX_PATH: usize = 250;
 /// The maximum number of rows of the series: ten thousand flows sampled ten thousand times.
@@ -19,7 +21,7 @@ const MAX_ROWS: u64 = 100_000_000;
 const MAX_TIME_NS: u64 = 1_000_000_000_000_000;
 const MAX_RATE_BPS: f64 = 1e15;
 /// Data packets are numbered in 32 bits.
-const MAX_PACKETS: u64 = u32::MAX as u64 - 1;
+pub(crate) const MAX_PACKETS: u64 = u32::MAX as u64 - 1;
 /// A shorter nonzero RTO would only slow the run down.
 const MIN_RTO_NS: u64 = 1_000_000;
 
@@ -85,7 +87,12 @@ impl Scenario {
         let valid = format_args!("an interval that gives at most {MAX_ROWS} rows, not {rows}");
         ensure(rows <= MAX_ROWS, here, "sample_ns", self.sample_ns, valid)?;
         self.check_links()?;
-        self.check_flows()
+        self.check_flows()?;
+        let transfers = self.flows.iter().filter_map(|flow| flow.transfers.as_ref());
+        let duration = Span::from_nanos(self.duration_ns);
+        let transfers: f64 = transfers.map(|of| of.arrivals.expected(duration)).sum();
+        let valid = format_args!("flows of at most {MAX_TRANSFERS} transfers in all");
+        ensure(transfers <= MAX_TRANSFERS as f64, here, "flows", transfers, valid)
     }
 
     /// The number of samples: at zero, at every interval, and at the end.
@@ -180,11 +187,24 @@ impl FlowSpec {
             let valid = format_args!("from 1 to {most} bytes, or null for no limit");
             ensure((1..=most).contains(&bytes), here, "bytes", bytes, valid)?;
         }
+        self.check_transfers()?;
         match self.algorithm_factory {
             // A factory cannot fail, and calling it here would be visible to its user.
             Some(_) => Ok(()),
             None => self.algorithm(&self.init(Time::ZERO, 0)).map(drop),
         }
+    }
+
+    /// A flow of transfers is TCP's, of one path, and has nothing else to send.
+    fn check_transfers(&self) -> Result<(), ScenarioError> {
+        let here = || ScenarioPart::Flow(self.name.clone());
+        let Some(transfers) = &self.transfers else { return Ok(()) };
+        let is_plain = self.udt.is_none() && self.additional_subflows.is_empty() && !self.log;
+        let sends = self.bytes.is_some() || !self.write_rates().is_empty();
+        let valid = "null beside udt, additional_subflows, log, bytes and application rates";
+        ensure(is_plain && !sends, here, "transfers", "given", valid)?;
+        let (ok, valid) = transfers.is_valid();
+        ensure(ok, here, "transfers", format_args!("{transfers:?}"), valid)
     }
 
     fn check_write_rates(&self) -> Result<(), ScenarioError> {

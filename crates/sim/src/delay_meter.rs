@@ -9,7 +9,10 @@ use dumbbell_units::{Span, Time};
 /// Measures the delay of delivered data packets beyond the base delay.
 #[derive(Clone, Debug)]
 pub(crate) struct DelayMeter {
+    /// By pair of ports.
     flows: Vec<FlowDelays>,
+    /// The pairs after those, transfers, count for the pair of their flow.
+    flow_of: Vec<u32>,
 }
 
 /// `repr(C)`: the histogram's counts come last, and everything before them is on one cache line.
@@ -24,10 +27,23 @@ struct FlowDelays {
 }
 
 impl DelayMeter {
-    /// A meter for flows with these (one-way base delay, zero of the timestamps' clock).
-    pub(crate) fn new(flows: impl IntoIterator<Item = (Span, Time)>) -> DelayMeter {
+    /// A meter for pairs of ports with these (one-way base delay, zero of the timestamps' clock),
+    /// and for pairs that count for one of them.
+    pub(crate) fn new(
+        flows: impl IntoIterator<Item = (Span, Time)>,
+        flow_of: Vec<u32>,
+    ) -> DelayMeter {
         let flow = |(base, clock)| FlowDelays { base, clock, delays: Histogram::new() };
-        DelayMeter { flows: flows.into_iter().map(flow).collect() }
+        DelayMeter { flows: flows.into_iter().map(flow).collect(), flow_of }
+    }
+
+    /// Where the delays of a pair of ports are.
+    #[inline]
+    fn place(&self, pair: u32) -> usize {
+        match (pair as usize).checked_sub(self.flows.len()) {
+            None => pair as usize,
+            Some(transfer) => self.flow_of[transfer] as usize,
+        }
     }
 
     /// The delays of a pair of ports.
@@ -39,7 +55,7 @@ impl DelayMeter {
     #[inline]
     pub(crate) fn prefetch(&self, to: EndpointId) {
         if to.is_receiver() {
-            prefetch(&self.flows[to.pair() as usize].base);
+            prefetch(&self.flows[self.place(to.pair())].base);
         }
     }
 
@@ -48,7 +64,7 @@ impl DelayMeter {
     #[inline]
     pub(crate) fn prefetch_indirect(&self, to: EndpointId) {
         if to.is_receiver() {
-            self.flows[to.pair() as usize].delays.prefetch();
+            self.flows[self.place(to.pair())].delays.prefetch();
         }
     }
 
@@ -57,7 +73,8 @@ impl DelayMeter {
     pub(crate) fn on_delivered(&mut self, now: Time, to: EndpointId, packet: &impl SimPacket) {
         let Some(sent_at) = packet.data_sent_at() else { return };
         // Timestamps are in microseconds, so delays are exact to 1 us.
-        let flow = &mut self.flows[to.pair() as usize];
+        let place = self.place(to.pair());
+        let flow = &mut self.flows[place];
         let now = now.since(flow.clock).as_micros() as u32;
         let delay = Span::from_micros(u64::from(now.wrapping_sub(sent_at)));
         flow.delays.record(delay.saturating_sub(flow.base));

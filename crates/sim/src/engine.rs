@@ -209,11 +209,12 @@ where
     }
 
     /// An engine whose endpoints have any number of ports; `routes_of` is the route of every port
-    /// by number.
+    /// by number. Further ports are vacant: endpoints come later ([`open`](Self::open)).
     ///
     /// # Panics
     /// If the endpoints are not in pairs with equal numbers of ports, if there is not one route per
-    /// port, if there are more than [`Engine::MAX_PORTS`] ports, or if a route has no links.
+    /// port at least, if there are more than [`Engine::MAX_PORTS`] ports, or if a route has no
+    /// links.
     pub fn with_ports(
         mut links: Vec<Link<RoutedPacket<E::Packet>>>,
         routes: Routes,
@@ -246,13 +247,42 @@ where
                 }
             }
         }
-        assert_eq!(slots.len(), routes_of.len(), "a port has one route");
+        assert!(slots.len() <= routes_of.len(), "a port has a route");
+        for number in slots.len()..routes_of.len() {
+            let first = routes.hop(routes_of[number], 0);
+            slots.push(PortSlot {
+                endpoint: None,
+                timer: EndpointTimer::new(Time::MAX),
+                incoming: routes_of[number ^ 1],
+                outgoing: first.expect("a route has at least one link"),
+                port: 0,
+            });
+        }
         let arrivals = LinkArrivals::new(links.len());
         let timers = Timers::new(&mut slots);
         links.iter_mut().for_each(Link::record_discarded);
         let prefetch_enabled = slots.len() >= PREFETCH_MIN_PORTS;
         let (now, events) = (Time::ZERO, 0);
         Engine { now, events, arrivals, timers, links, routes, slots, prefetch_enabled, observer }
+    }
+
+    /// Gives a vacant pair of ports its endpoints, which start at their first timeout.
+    pub fn open(&mut self, pair: u32, ends: [E; 2]) {
+        for (endpoint, number) in ends.into_iter().zip(2 * pair..) {
+            let slot = &mut self.slots[number as usize];
+            let due = endpoint.next_timeout();
+            slot.endpoint = Some(endpoint);
+            self.timers.set(slot, number, self.now, due);
+        }
+    }
+
+    /// Removes the endpoints of a pair of ports. Packets that are still on their way are dropped.
+    pub fn close(&mut self, pair: u32) {
+        for number in [2 * pair, 2 * pair + 1] {
+            let slot = &mut self.slots[number as usize];
+            slot.endpoint = None;
+            self.timers.set(slot, number, self.now, Time::MAX);
+        }
     }
 
     /// Runs all events up to and including `end`.
@@ -407,7 +437,8 @@ where
         self.observer.on_delivered(self.now, to, packet);
         let port = self.slots[to.0 as usize].port;
         let id = to.first(port);
-        self.slots[id.0 as usize].endpoint_mut().handle_on_port(self.now, port, packet);
+        let Some(endpoint) = &mut self.slots[id.0 as usize].endpoint else { return };
+        endpoint.handle_on_port(self.now, port, packet);
         self.poll_endpoint(id);
     }
 

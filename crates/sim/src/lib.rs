@@ -29,13 +29,15 @@ mod sim_endpoint;
 mod tables;
 mod tcp_host;
 mod timers;
+mod transfer_spec;
+mod transfers;
 mod udt_host;
 
-pub use check::MAX_FLOWS;
+pub use check::{MAX_FLOWS, MAX_TRANSFERS};
 pub use engine::{EndpointId, Engine, RoutedPacket};
 pub use histogram::Histogram;
 pub use hop_log::{Hop, HopEnd, HopLog};
-pub use network::{FlowPlan, Network, PathPlan};
+pub use network::{FlowPlan, Network, PathPlan, Transfer};
 pub use observer::Observer;
 pub use packet_log::{PacketEvent, PacketLog, PacketRecord};
 pub use pcapng::CapturePoint;
@@ -47,4 +49,5 @@ pub use scenario::{
 };
 pub use sender_rows::{fill_flow_row, fill_series_row};
 pub use sim_endpoint::SimEndpoint;
-pub use tables::{Column, FlowRow, Flows, Internals, LinkRow, Links, Series, SeriesRow};
+pub use tables::{Column, FlowRow, Flows, Internals, LinkRow, Links, Series, SeriesRow, Transfers};
+pub use transfer_spec::{Arrivals, Sizes, TransferSpec};

@@ -4,6 +4,7 @@
 //! need an order. So flows are numbered canonically: by their properties, and by name only if these
 //! are equal.
 
+use crate::check::MAX_PACKETS;
 use crate::engine::{EndpointId, RoutedPacket};
 use crate::sample::SampledFlow;
 use crate::scenario::{
@@ -27,6 +28,20 @@ pub struct Network<P> {
     pub routes_of: Vec<RouteId>,
     /// The flows in the scenario's order.
     pub flows: Vec<FlowPlan>,
+    /// The transfers of flows that consist of many, in the order of their starts. They have the
+    /// last pairs of ports.
+    pub transfers: Vec<Transfer>,
+}
+
+/// A transfer of a flow that consists of many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transfer {
+    /// Index of its flow in the scenario.
+    pub flow: u32,
+    /// When it starts.
+    pub start: Time,
+    /// Payload bytes that it has to send.
+    pub bytes: u64,
 }
 
 /// A flow's place in the engine, its start and its paths.
@@ -85,9 +100,10 @@ impl<P: Packet> Network<P> {
         for at in order {
             flows[at] = Some(builder.add_flow(&scenario.flows[at])?);
         }
-        let flows = flows.into_iter().flatten().collect();
+        let flows: Vec<FlowPlan> = flows.into_iter().flatten().collect();
+        let transfers = builder.add_transfers(&flows);
         let Builder { links, routes, routes_of, .. } = builder;
-        Ok(Network { links, routes, routes_of, flows })
+        Ok(Network { links, routes, routes_of, flows, transfers })
     }
 }
 
@@ -148,7 +164,9 @@ fn canonical_order(
         let times = (flow.start_ns, flow.stop_ns);
         let load = (flow.bytes, flow.app_rate_bps.map(f64::to_bits), app_rates(flow));
         let udt = flow.udt.as_ref().map(|options| format!("{options:?}"));
-        (times, paths, load, &flow.cc, (stacks.of_flow[at], udt), &flow.name)
+        // Flows of transfers come last: their ports have no endpoints at first.
+        let transfers = flow.transfers.as_ref().map(|transfers| format!("{transfers:?}"));
+        (transfers, times, paths, load, &flow.cc, (stacks.of_flow[at], udt), &flow.name)
     });
     order
 }
@@ -221,6 +239,36 @@ impl<'a, P: Packet> Builder<'a, P> {
         let seed = seeds::derive(self.scenario.seed, Purpose::StartJitter, pair);
         let jitter = seeds::uniform(seed, self.scenario.start_jitter_ns);
         Ok(FlowPlan { pair, start: Time::from_nanos(flow.start_ns + jitter), paths })
+    }
+
+    /// Adds the transfers of all flows that consist of many, with their ports.
+    fn add_transfers(&mut self, flows: &[FlowPlan]) -> Vec<Transfer> {
+        let end = Time::from_nanos(self.scenario.duration_ns);
+        let mut transfers = Vec::new();
+        let mut order: Vec<usize> = (0..flows.len()).collect();
+        order.sort_by_key(|&at| flows[at].pair);
+        for at in order {
+            let (spec, plan) = (&self.scenario.flows[at], &flows[at]);
+            let Some(drawn) = &spec.transfers else { continue };
+            let seed = |purpose| seeds::derive(self.scenario.seed, purpose, plan.pair);
+            let seeds = [seed(Purpose::ArrivalTimes), seed(Purpose::TransferSizes)];
+            let end = spec.stop_ns.map_or(end, |stop| end.min(Time::from_nanos(stop)));
+            let most = u64::from(spec.stack.mss) * MAX_PACKETS;
+            let flow = at as u32;
+            transfers.extend(
+                drawn.draw(plan.start, end, seeds).into_iter().map(|(start, bytes)| Transfer {
+                    flow,
+                    start,
+                    bytes: bytes.min(most),
+                }),
+            );
+        }
+        transfers.sort_by_key(|transfer| transfer.start); // stable: ties by canonical order
+        for transfer in &transfers {
+            let sender = flows[transfer.flow as usize].sender().0 as usize;
+            self.routes_of.extend([self.routes_of[sender], self.routes_of[sender + 1]]);
+        }
+        transfers
     }
 
     /// Adds the routes of a pair of ports.

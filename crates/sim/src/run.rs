@@ -6,14 +6,15 @@ use crate::engine::{EndpointId, Engine};
 use crate::histogram::Histogram;
 use crate::hop_log::HopLog;
 use crate::host::{AnyHost, SimHost};
-use crate::network::FlowPlan;
+use crate::network::{FlowPlan, Transfer};
 use crate::observer::Observer;
 use crate::packet_log::PacketLog;
 use crate::pdu::SimPacket;
 use crate::sample::Sampler;
 use crate::scenario::{Scenario, ScenarioError};
-use crate::tables::{FlowRow, Flows, Internals, Links, Series};
+use crate::tables::{FlowRow, Flows, Internals, Links, Series, Transfers};
 use crate::tcp_host::TcpHost;
+use crate::transfers::TransferRuns;
 use dumbbell_net::{DropReason, LinkId};
 use dumbbell_units::{Span, Time};
 use std::ops::ControlFlow;
@@ -41,6 +42,8 @@ pub struct RunOutput {
     pub events: u64,
     /// The packets of logged flows.
     pub packets: PacketLog,
+    /// One row per transfer of flows that consist of many.
+    pub transfers: Transfers,
 }
 
 /// The observers of a run; `T` is [`HopLog`], or `()` in runs that record no hops.
@@ -131,6 +134,7 @@ trait Steps {
 struct Running<H: SimHost, T> {
     flows: Vec<FlowPlan>,
     engine: Engine<H, Observers<T>>,
+    transfers: TransferRuns,
     sampler: Sampler,
     next: u64,
     samples: u64,
@@ -145,8 +149,8 @@ impl<H: SimHost, T: Observer<H::Packet>> Running<H, T> {
         }
         let now = (Time::ZERO + self.interval * self.next).min(self.duration);
         self.next += 1;
-        self.engine.run_until(now);
-        self.sampler.sample(&mut self.engine);
+        self.transfers.run_until(&mut self.engine, now);
+        self.sampler.sample(&mut self.engine, &self.transfers);
         Some(now.as_nanos() as f64 / self.duration.as_nanos() as f64)
     }
 
@@ -161,8 +165,8 @@ impl<H: SimHost, T: Observer<H::Packet>> Running<H, T> {
     }
 
     fn into_output(self) -> RunOutput {
-        let Running { flows, engine, sampler, .. } = self;
-        let table = flow_table(&flows, &engine, &engine.observer().meter);
+        let Running { flows, engine, mut transfers, sampler, .. } = self;
+        let table = flow_table(&flows, &engine, &mut transfers);
         let subflows = subflow_table(&flows, &engine, &engine.observer().meter);
         RunOutput {
             data_packets: table.sent.iter().sum(),
@@ -175,6 +179,7 @@ impl<H: SimHost, T: Observer<H::Packet>> Running<H, T> {
             subflow_internals: sampler.subflow_internals,
             events: engine.events(),
             packets: engine.into_observer().log,
+            transfers: transfers.into_table(),
         }
     }
 }
@@ -248,7 +253,8 @@ impl Scenario {
     ) -> Result<Running<H, T>, ScenarioError> {
         let simulation = build::<H>(self)?;
         let flows = simulation.flows().to_vec();
-        let engine = simulation.engine(self.observers(&flows, hops));
+        let observers = self.observers(&flows, simulation.transfers(), hops);
+        let (engine, transfers) = simulation.engine(observers);
         let sampled =
             FlowPlan::first_subflows(&flows).zip(&flows).map(|(first, plan)| plan.sampled(first));
         let (links, samples) = (self.links.len() as u32, self.samples());
@@ -256,6 +262,7 @@ impl Scenario {
         Ok(Running {
             flows,
             engine,
+            transfers,
             sampler,
             next: 0,
             samples,
@@ -264,8 +271,13 @@ impl Scenario {
         })
     }
 
-    /// The observers, in the canonical order of flows.
-    fn observers<T>(&self, flows: &[FlowPlan], hops: impl FnOnce(Vec<u32>) -> T) -> Observers<T> {
+    /// The observers, in the canonical order of flows; those of transfers are their flow's.
+    fn observers<T>(
+        &self,
+        flows: &[FlowPlan],
+        transfers: &[Transfer],
+        hops: impl FnOnce(Vec<u32>) -> T,
+    ) -> Observers<T> {
         let mut order: Vec<usize> = (0..flows.len()).collect();
         order.sort_by_key(|&flow| flows[flow].pair);
         let pairs =
@@ -276,19 +288,24 @@ impl Scenario {
             Some(_) => flows[flow].start,
             None => Time::ZERO,
         };
+        let flow_of =
+            || pairs().map(|(flow, _)| flow as u32).chain(transfers.iter().map(|t| t.flow));
+        let pair_of = transfers.iter().map(|transfer| flows[transfer.flow as usize].pair);
+        let delays = pairs().map(|(flow, path)| (path.delay, clock(flow)));
         Observers {
             log: PacketLog::new(pairs().map(logged).collect()),
-            hops: hops(pairs().map(|(flow, _)| flow as u32).collect()),
-            meter: DelayMeter::new(pairs().map(|(flow, path)| (path.delay, clock(flow)))),
+            hops: hops(flow_of().collect()),
+            meter: DelayMeter::new(delays, pair_of.collect()),
         }
     }
 }
 
 fn flow_table<H: SimHost, O: Observer<H::Packet>>(
     flows: &[FlowPlan],
-    engine: &Engine<H, O>,
-    meter: &DelayMeter,
+    engine: &Engine<H, Observers<O>>,
+    transfers: &mut TransferRuns,
 ) -> Flows {
+    let meter = &engine.observer().meter;
     let mut table = Flows::with_capacity(flows.len());
     for (flow, plan) in flows.iter().enumerate() {
         let mut delays = meter.delays(plan.pair).clone();
@@ -297,8 +314,13 @@ fn flow_table<H: SimHost, O: Observer<H::Packet>>(
         }
         let base_rtt = plan.paths.iter().map(|path| path.rtt).min().unwrap_or(Span::ZERO);
         let mut row = flow_row(flow as u32, plan.start, base_rtt, &delays);
-        engine.endpoint(plan.sender()).finish(&mut row);
-        engine.endpoint(plan.sender().peer()).finish(&mut row);
+        if let Some(sums) = transfers.flow_row(engine, flow as u32) {
+            row.add(&sums);
+            row.received = sums.received;
+        } else {
+            engine.endpoint(plan.sender()).finish(&mut row);
+            engine.endpoint(plan.sender().peer()).finish(&mut row);
+        }
         table.push(row);
     }
     table

@@ -1,9 +1,11 @@
 //! Samples flows and links at an interval.
 
 use crate::engine::{EndpointId, Engine};
+use crate::host::SimHost;
 use crate::observer::Observer;
 use crate::sim_endpoint::SimEndpoint;
 use crate::tables::{FlowRow, Internals, LinkRow, Links, Series, SeriesRow};
+use crate::transfers::TransferRuns;
 use dumbbell_cc::Metric;
 use dumbbell_net::{LinkId, Packet};
 use dumbbell_units::Time;
@@ -83,10 +85,9 @@ impl Sampler {
     }
 
     /// Records the current state.
-    pub(crate) fn sample<E, O>(&mut self, engine: &mut Engine<E, O>)
+    pub(crate) fn sample<E, O>(&mut self, engine: &mut Engine<E, O>, transfers: &TransferRuns)
     where
-        E: SimEndpoint + Sampled,
-        E::Packet: Packet + Copy,
+        E: SimHost,
         O: Observer<E::Packet>,
     {
         let now = engine.now();
@@ -96,8 +97,13 @@ impl Sampler {
                 continue;
             }
             let flow = flow as u32;
+            let row = SeriesRow { flow, t, ..SeriesRow::default() };
+            if let Some(row) = transfers.sample(engine, row) {
+                self.series.push(row);
+                continue;
+            }
             let sender = engine.endpoint(sampled.sender);
-            let mut row = SeriesRow { flow, t, ..SeriesRow::default() };
+            let mut row = row;
             sender.sample(&mut row);
             engine.endpoint(sampled.sender.peer()).sample(&mut row);
             self.series.push(row);

@@ -2,6 +2,7 @@
 //!
 //! Times are in nanoseconds, rates in bit/s. `check.rs` defines which values are valid.
 
+use crate::transfer_spec::TransferSpec;
 use dumbbell_cc::{AlgorithmFactory, ConfigError};
 use dumbbell_net::{AqmConfig, LossModel, Reordering};
 use dumbbell_tcp::{Scheduler, Stack};
@@ -119,6 +120,9 @@ pub struct FlowSpec {
     /// Bytes to send; null for no limit.
     #[serde(default)]
     pub bytes: Option<u64>,
+    /// Many transfers, each by a connection of its own, instead of one; null for one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transfers: Option<TransferSpec>,
     /// Rate at which the application writes, bit/s; null if the sender is never
     /// application-limited.
     #[serde(default)]

@@ -9,6 +9,8 @@ pub(crate) enum Purpose {
     LinkLoss = 1,
     StartJitter = 2,
     Algorithm = 3,
+    ArrivalTimes = 4,
+    TransferSizes = 5,
 }
 
 /// The seed of stream number `index` of a purpose.

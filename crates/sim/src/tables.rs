@@ -194,6 +194,26 @@ table! {
     }
 }
 
+table! {
+    /// The result of every transfer of the flows that consist of many, in the order of their starts.
+    Transfers of TransferRow {
+        /// Index of the flow in the scenario.
+        flow: u32,
+        /// When it started, s.
+        start: f64,
+        /// Payload bytes that it had to send.
+        bytes: u64,
+        /// When all of them were acknowledged, s.
+        completed: Option<f64>,
+        /// Data packets sent, retransmissions included.
+        sent: u64,
+        /// Retransmissions.
+        retransmitted: u64,
+        /// Retransmission timeouts.
+        timeouts: u32,
+    }
+}
+
 /// Internals of algorithms at the sampling interval: one row per value.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Internals {

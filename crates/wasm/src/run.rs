@@ -122,6 +122,7 @@ impl Tables {
                 ("subflows", output.subflows.into_columns()),
                 ("subflow_series", output.subflow_series.into_columns()),
                 ("subflow_internals", output.subflow_internals.into_columns()),
+                ("transfers", output.transfers.into_columns()),
             ],
         }
     }

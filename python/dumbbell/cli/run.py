@@ -95,6 +95,8 @@ def _as_json(result: Result, folder: Path, until: Until | None) -> dict[str, Any
 
     flows, links = metrics.summary(result), metrics.link_summary(result)
     tables = {"runs": metrics.run_summary(result, flows, links), "flows": flows, "links": links}
+    if result.transfers.width:
+        tables["transfers"] = metrics.transfer_summary(result)
     meta = {"seed": result.seeds[0], "out": str(folder), "warnings": result.warnings}
     meta = result.meta | meta | ({"until": vars(until)} if until else {})
     return {name: table.to_dicts() for name, table in tables.items()} | {"meta": meta}
@@ -108,12 +110,15 @@ def _show(result: Result, written: Experiment, until: Until | None) -> None:
 
     flows, links = metrics.summary(result), metrics.link_summary(result)
     runs = metrics.run_summary(result, flows, links)
-    of_flows, of_links = summary_tables(result, Summary(flows, links, jain=runs), label=str)
+    of_flows, of_links, *more = summary_tables(result, Summary(flows, links, jain=runs), label=str)
     output.print_table(
         f"{result.experiment.title or 'Flows'}{output.mean_of([len(result.seeds)])}", of_flows
     )
     output.print_line()
     output.print_table("Links", of_links)
+    for table in more:
+        output.print_line()
+        output.print_table("Transfers", table)
     notes = [_together(runs)] if len(result.flow_names) > 1 else []
     notes += _bdp(written, result.experiment)
     if notes:

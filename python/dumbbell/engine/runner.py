@@ -204,6 +204,9 @@ def run_each(
         if flow.command is not None and not is_real:
             problem = 'a program sends real packets; run it with the backend "linux"'
             raise ExperimentError(problem, key=f"flow[{number}].command")
+        if flow.arrivals is not None and is_real:
+            problem = "transfers that arrive during the run are simulated, not sent as real packets"
+            raise ExperimentError(f"{problem}; leave --backend out", key=f"flow[{number}].arrivals")
     flows = [flow for one in resolved for flow in one.flows if is_real and flow.transport == "tcp"]
     store = Store.default()
     with ExitStack() as held:

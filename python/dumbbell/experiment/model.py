@@ -154,6 +154,11 @@ class Flow(_Table):
         start: When it starts, such as ``"30 s"``.
         stop: When it stops; None for never.
         bytes: The amount of data that it sends, such as ``"10 MB"``; None for no limit.
+        arrivals: When transfers arrive, if the flow consists of many, each by a connection of its
+            own: ``"poisson(load=0.5)"``, ``"poisson(every=20 ms)"``, ``"periodic(every=1 s)"``, or
+            a list of times after `start`; None for one transfer.
+        sizes: How large they are: ``"exponential(mean=100 kB)"``, ``"web-search"``, or a list of
+            pairs of a size and the share of transfers that are no larger.
         app_rate: The rate at which its application writes; None for no limit.
         app_rates: Instead of `app_rate`, a schedule: pairs of time after its start and rate.
         repeat: How many such flows there are.
@@ -178,6 +183,8 @@ class Flow(_Table):
     start: str = "0 s"
     stop: str | None = None
     bytes: str | None = None
+    arrivals: str | list[str] | None = None
+    sizes: str | list[list[str | float]] | None = None
     app_rate: str | None = None
     app_rates: list[list[str]] | None = None
     repeat: int = 1

@@ -29,6 +29,7 @@ FIGURES: Final = {
     "states": "the states of BBR's flows",
     "round-trips": "smoothed round-trip times",
     "queues": "the bytes in the queue of every link",
+    "completion-times": "of flows of many transfers, the share of transfers that took no longer",
     "links": "the capacity of every link behind the throughput in it, above its queueing delay",
 }
 """The figures of a result: name and what it shows."""
@@ -103,10 +104,15 @@ def _choose(
             rows += [(part, link) for link in links]
         elif part == "links":
             rows += [(kind, link) for link in links if link in limited for kind in _OF_LINK]
+        elif part == "completion-times":
+            rows += [(part, None)] if run.transfers.width else []
         elif part != "states" or _states(run).height:
             rows.append((part, None))
     if not rows:
-        lacks = {"states": "flow of this result shows states, only BBR does"}
+        lacks = {
+            "states": "flow of this result shows states, only BBR does",
+            "completion-times": "flow of this result consists of many transfers",
+        }
         why = lacks.get(name, "link of this result has a rate, a queue and samples")
         raise DumbbellError(f'figure "{name}": no {why}')
     return run, rows
@@ -149,18 +155,20 @@ def _draw_panels(
             _draw_panel(axes, other, part, link)
             _pale(axes, label)
         _draw_panel(axes, run, part, link)
-        axes.set_xlabel("")
+        if part != "completion-times":
+            axes.set_xlabel("")
         if link is not None and several_links:
             axes.set_ylabel(f"{figures.named(link)}\n{axes.get_ylabel()}")
     first, last = panels[0], panels[-1]
-    first.set_xlim(left=0)
-    last.set_xlabel("time (s)")
+    if rows[0][0] != "completion-times":
+        first.set_xlim(left=0)
+        last.set_xlabel("time (s)")
     if rows[0][0] not in {"states", "queues"}:
         figures.legend(first, of=panels)
     if len(result.seeds) > 1:
         count, seed = len(result.seeds), run.seeds[0]
         of = f"of {count}" if result.seeds == [*range(1, count + 1)] else f"(of {count} seeds)"
-        last.set_xlabel(f"time (s), seed {seed} {of}")
+        last.set_xlabel(f"{last.get_xlabel()}, seed {seed} {of}")
     if run.invalid_runs:
         first.annotate(
             "invalid",
@@ -190,6 +198,8 @@ def _draw_panel(axes: Axes, run: SampledRuns, part: str, link: str | None) -> No
     elif part == "round-trips":
         figures.flows(axes, _flows(run, run.series), "srtt", scale=1e3)
         axes.set_ylabel("RTT (ms)")
+    elif part == "completion-times":
+        _draw_completion_times(axes, run)
     elif part == "queues":
         t, queue = run.links.filter(link=link).select("t", "queue_bytes").to_numpy().T
         axes.plot(t, queue / 1e3, color=FAINT, linewidth=0.7)
@@ -213,6 +223,21 @@ def _draw_capacity(axes: Axes, run: SampledRuns, link: str | None) -> None:
     t, capacity, sent = steps.select("t", pl.col("capacity", "sent") / 1e6).to_numpy().T
     axes.fill_between(t, capacity, color=FAINT, alpha=0.25, linewidth=0, label="capacity")
     axes.plot(t, sent, color=INK, linewidth=0.8, linestyle=(0, (1, 1.2)), label="sent by the link")
+
+
+def _draw_completion_times(axes: Axes, run: SampledRuns) -> None:
+    """Draws the distribution of completion times of each flow that consists of many transfers."""
+    times = metrics.completion_times(run).drop_nulls("took").sort("took")
+    share = pl.int_range(1, pl.len() + 1).over("flow") / pl.len().over("flow")
+    shown = times.with_columns(t=pl.col("took") * 1e3, share=share)
+    figures.flows(axes, _flows(run, shown), "share", scale=1.0)
+    for line in axes.lines:
+        line.set_markevery(0.15)
+    axes.set_xscale("log")
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.set_ylim(0, 1)
+    axes.set_xlabel("completion time (ms)")
+    axes.set_ylabel("share of transfers\nthat took no longer")
 
 
 def _draw_throughputs(axes: Axes, run: SampledRuns, only: Sequence[str] | None = None) -> None:

@@ -32,6 +32,7 @@ from dumbbell.metrics.summaries import (
     run_summary,
     summary,
 )
+from dumbbell.metrics.transfers import TRANSFER_METRICS, completion_times, transfer_summary
 
 METRICS = (
     throughput,
@@ -47,15 +48,19 @@ METRICS = (
     crossing_time,
     fair_time,
     share_variance,
+    completion_times,
+    transfer_summary,
 )
 """The metrics that `dumbbell list` and the reference show."""
 
 __all__ = [
     "FLOW_METRICS",
     "METRICS",
+    "TRANSFER_METRICS",
     "Estimate",
     "Runs",
     "SampledRuns",
+    "completion_times",
     "convergence",
     "crossing_time",
     "drain_times",
@@ -78,6 +83,7 @@ __all__ = [
     "share_variance",
     "summary",
     "throughput",
+    "transfer_summary",
     "utilisation",
     "whole_width",
     "window_width",

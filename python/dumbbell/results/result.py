@@ -21,6 +21,7 @@ from dumbbell.experiment.capacity import capacity, parse_rates
 from dumbbell.experiment.quantities import RATE, SIZE, TIME
 from dumbbell.results import storage
 from dumbbell.results.tables import (
+    OPTIONAL,
     SUBFLOW_TABLES,
     TABLES,
     FinishedRun,
@@ -63,6 +64,8 @@ class Result:
         subflows, subflow_series, subflow_internals: As `flows`, `series` and `internals`, for the
             subflows of multipath flows, which are called ``flow/1``, ``flow/2``... in the order of
             their paths; without rows or columns if there are none.
+        transfers: One row per seed and transfer of the flows that consist of many: start, bytes,
+            completed, sent, retransmitted, timeouts; without rows or columns if there are none.
         captures: By seed, the packets of the flows that are logged; empty for a result that was
             read from a folder.
     """
@@ -76,6 +79,7 @@ class Result:
     subflows: pl.DataFrame = field(default_factory=pl.DataFrame)
     subflow_series: pl.DataFrame = field(default_factory=pl.DataFrame)
     subflow_internals: pl.DataFrame = field(default_factory=pl.DataFrame)
+    transfers: pl.DataFrame = field(default_factory=pl.DataFrame)
     captures: Mapping[int, _core.Capture] = field(default_factory=dict)
 
     def __repr__(self) -> str:
@@ -198,7 +202,9 @@ class Result:
             both = pl.concat([plain, split], how="vertical_relaxed").cast(keys)
             by = ["seed"] if table == "flows" else ["seed", "t"]
             changed[table] = both.sort(*by, "flow", maintain_order=True)
-        return Result(self.experiment, self.meta, links=self.links, **changed)
+        return Result(
+            self.experiment, self.meta, links=self.links, transfers=self.transfers, **changed
+        )
 
     def capacity(self, link: str, begin: float, end: float) -> float | None:
         """Bits that a link could send from `begin` to `end`, s; None if that is no limit, or none.
@@ -226,8 +232,8 @@ class Result:
     @property
     def tables(self) -> dict[str, pl.DataFrame]:
         """The tables that there are, by their names."""
-        names = [*TABLES, *([] if self.subflows.is_empty() else SUBFLOW_TABLES.values())]
-        return {name: getattr(self, name) for name in names}
+        there = {name: getattr(self, name) for name in (*TABLES, *OPTIONAL)}
+        return {name: table for name, table in there.items() if name in TABLES or table.width}
 
     def of_seed(self, seed: int) -> Result:
         """The part of the result that belongs to one seed."""
@@ -267,8 +273,8 @@ class Result:
     def concat(self, more: Result) -> Result:
         """This result and one of other seeds of the same experiment, as one of all seeds."""
         tables: Any = {
-            name: pl.concat([table, getattr(more, name)], rechunk=False)
-            for name, table in self.tables.items()
+            name: pl.concat([t for t in (getattr(self, name), getattr(more, name)) if t.width])
+            for name in self.tables | more.tables
         }
         seeds = [*self.seeds, *more.seeds]
         meta = self.meta | {key: self.meta[key] + more.meta[key] for key in _SUMS}

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 from dumbbell.errors import OverwriteError, ResultError
 from dumbbell.experiment.files import locked, writing
 from dumbbell.experiment.model import Experiment
-from dumbbell.results.tables import COLUMNS, SUBFLOW_TABLES, TABLES, read_table
+from dumbbell.results.tables import COLUMNS, OPTIONAL, TABLES, read_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 _FILES: Final = ("experiment.toml", "meta.json", *(f"{table}.parquet" for table in TABLES))
 
 _OPTIONAL: Final = re.compile(
-    rf"({'|'.join(SUBFLOW_TABLES.values())})\.parquet|packets-\d+-(sender|receiver)\.pcapng"
+    rf"({'|'.join(OPTIONAL)})\.parquet|packets-\d+-(sender|receiver)\.pcapng"
 )
-"""Files of multipath flows, and of flows that are logged."""
+"""Files of multipath flows, of flows of many transfers, and of flows that are logged."""
 
 _ADDED: Final = re.compile(
     r"report\.html|(figure|windows|throughputs|states|round-trips|queues)\.(svg|png|pdf)"
@@ -204,7 +204,7 @@ def load(folder: str | Path) -> tuple[Experiment, dict[str, Any], dict[str, Any]
         raise ResultError(f"{path / 'meta.json'}: is not JSON: {error}") from error
     if not isinstance(meta, dict):
         raise ResultError(f"{path / 'meta.json'}: is not a JSON object; run the experiment again")
-    known = [*TABLES, *(t for t in SUBFLOW_TABLES.values() if (path / f"{t}.parquet").exists())]
+    known = [*TABLES, *(t for t in OPTIONAL if (path / f"{t}.parquet").exists())]
     tables = {table: read_table(path / f"{table}.parquet") for table in known}
     for table, names in COLUMNS.items():
         lost = [name for name in names if name not in tables[table].columns]

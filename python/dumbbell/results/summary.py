@@ -26,6 +26,9 @@ _OF_FLOWS: Final = (
     *("throughput", "goodput", "queue_delay_mean", "queue_delay_p95", "rtt_mean"),
     *("retransmission_share", "timeouts", "took"),
 )
+_OF_TRANSFERS: Final = tuple(
+    name for name in metrics.TRANSFER_METRICS if name not in ("load_offered", "load_carried")
+)
 _OF_LINKS: Final = ("utilisation", "queue_mean", "dropped", "lost")
 
 
@@ -47,15 +50,31 @@ class Summary:
 def summary_tables(
     result: Result, summary: Summary | None = None, label: Callable[[str], str] = labelled
 ) -> list[Table]:
-    """The flows of a result, then its links: means over the seeds, with their intervals.
+    """The flows of a result, its links, and transfers: means over the seeds, with their intervals.
 
+    There is a table of transfers if a flow consists of many.
     `label` is how algorithms are named.
     """
     summary = summary or Summary.of(result)
     names = [name for name in _OF_LINKS if name in summary.links.columns]
     rows = means(summary.links, ["link"], names)
     links = Table([Column("Link"), *map(Column.of, names)], rows)
-    return [_flows(result, summary, label), links]
+    tables = [_flows(result, summary, label), links]
+    if result.transfers.width:
+        tables.append(_transfers(result, label))
+    return tables
+
+
+def _transfers(result: Result, label: Callable[[str], str]) -> Table:
+    """The completion times of the flows that consist of many transfers."""
+    summary = metrics.transfer_summary(result)
+    rows = [
+        [flow, label(str(cc)), *row]
+        for flow, cc, *row in means(summary, ["flow", "cc"], _OF_TRANSFERS)
+    ]
+    note = "Slowdown: the completion time over that of an idle path."
+    columns = [Column("Flow of transfers"), Column("Algorithm"), *map(Column.of, _OF_TRANSFERS)]
+    return Table(columns, rows, f"{note} {MEANS}" if len(result.seeds) > 1 else note)
 
 
 def _flows(result: Result, summary: Summary, label: Callable[[str], str]) -> Table:

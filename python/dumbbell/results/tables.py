@@ -46,7 +46,13 @@ SUBFLOW_TABLES: Final = {
 }
 """Those that a result with multipath flows has of their subflows too."""
 
-_ALL: Final = (*TABLES, *SUBFLOW_TABLES.values())
+TRANSFERS: Final = "transfers"
+"""The table that a result with flows of many transfers has of these."""
+
+OPTIONAL: Final = (*SUBFLOW_TABLES.values(), TRANSFERS)
+"""The tables that not every result has."""
+
+_ALL: Final = (*TABLES, *OPTIONAL)
 
 
 def read_table(file: Path, columns: list[str] | None = None) -> pl.DataFrame:
@@ -88,6 +94,7 @@ class RunOutput:
     subflow_series: pl.DataFrame
     subflow_internals: pl.DataFrame
     meta: _core.Meta  # how much was simulated
+    transfers: pl.DataFrame = field(default_factory=pl.DataFrame)
     # How well the machine did with real packets: lateness of packets (``late_mean_s``,
     # ``late_p99_s``, ``late_max_s``, and when the latest was due, ``late_max_at_s``), packets that
     # devices dropped, the share of the processors that was stolen, whether they were kept from
@@ -119,12 +126,14 @@ class FinishedRun:
     output: RunOutput | _core.RunOutput
 
 
-def tables(runs: Sequence[FinishedRun], only: Collection[str] = TABLES) -> dict[str, pl.DataFrame]:
+def tables(
+    runs: Sequence[FinishedRun], only: Collection[str] = (*TABLES, TRANSFERS)
+) -> dict[str, pl.DataFrame]:
     """The tables of some runs, one below the other in their order.
 
     Args:
         runs: The runs; those that share a `Participants` cost less.
-        only: Which of `TABLES`.
+        only: Which of `TABLES` and `TRANSFERS`.
     """
     those = {id(run.participants): run.participants for run in runs}.items()
     flows = _Names({key: one.flows for key, one in those})
@@ -138,6 +147,8 @@ def tables(runs: Sequence[FinishedRun], only: Collection[str] = TABLES) -> dict[
     for table, of_subflows in SUBFLOW_TABLES.items():
         if table in only and len(subflows.names):
             made[of_subflows] = _named(runs, of_subflows, subflows)
+    if TRANSFERS in only and any(len(getattr(run.output, TRANSFERS)) for run in runs):
+        made[TRANSFERS] = _named(runs, TRANSFERS, flows)
     return made
 
 

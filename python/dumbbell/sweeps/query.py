@@ -14,7 +14,7 @@ import polars as pl
 from dumbbell.errors import DumbbellError, ResultError
 from dumbbell.metrics import summary
 from dumbbell.results.result import Result, invalid_runs
-from dumbbell.results.tables import SUBFLOW_TABLES, TABLES
+from dumbbell.results.tables import OPTIONAL, TABLES
 from dumbbell.sweeps.dataset import PLAN, Dataset, is_dataset
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def _views(folder: Path, sql: str) -> tuple[dict[str, str], dict[str, pl.DataFra
     """The views of a folder as SQL over its files, and those that are computed."""
     if is_dataset(folder):
         return _sweep_views(Dataset(folder)), {}
-    known = (*TABLES, *SUBFLOW_TABLES.values())
+    known = (*TABLES, *OPTIONAL)
     files = {name: folder / f"{name}.parquet" for name in known}
     views = {name: f"from {_read([file])}" for name, file in files.items() if file.is_file()}
     if not views:

@@ -24,6 +24,7 @@ pub fn dumbbell(cc: &str, flows: u64, rate_bps: f64, seconds: u64) -> Scenario {
         start_ns: number * SECOND / flows,
         stop_ns: None,
         bytes: None,
+        transfers: None,
         app_rate_bps: None,
         app_rates: Vec::new(),
         additional_subflows: Vec::new(),

@@ -1,0 +1,137 @@
+"""Flows of many transfers: when they arrive, how large they are, how long they take."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+import dumbbell
+from dumbbell import Experiment, ExperimentError, Flow, Link, Result, metrics
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TEXT = """
+duration = "20 s"
+seeds = 2
+link = [{ name = "bottleneck", rate = "20 Mbit/s", delay = "10 ms" }]
+flow = [
+  { name = "bulk", cc = "cubic" },
+  { name = "web", cc = "reno", arrivals = "poisson(load=0.3)", sizes = "exponential(mean=100 kB)" },
+]
+"""
+
+
+@pytest.fixture(scope="module")
+def result() -> Result:
+    return dumbbell.run(Experiment.parse(TEXT))
+
+
+def test_a_load_is_resolved_to_the_time_between_transfers() -> None:
+    resolved = Experiment.parse(TEXT).resolve()
+    # 100 kB are 69.06 packets of 1448 bytes, with headers 103,591 bytes; 8 of them a byte / 6 Mbit/s.
+    assert resolved.flows[1].arrivals == "poisson(every=138.121546 ms)"
+    assert resolved.resolve() == resolved
+
+
+def test_a_flow_has_the_counters_of_all_its_transfers(result: Result) -> None:
+    of_flow = result.flows.filter(pl.col("flow") == "web")
+    sums = result.transfers.group_by("seed", maintain_order=True).agg(
+        pl.col("sent", "retransmitted", "timeouts").sum()
+    )
+    assert_frame_equal(of_flow.select(sums.columns), sums, check_dtypes=False)
+    last = result.series.filter(pl.col("flow") == "web").group_by("seed").last()
+    assert last.sort("seed")["received"].to_list() == of_flow["received"].to_list()
+
+
+def test_transfers_that_are_complete_have_sent_all_their_bytes(result: Result) -> None:
+    complete = result.transfers.filter(pl.col("completed").is_not_null())
+    packets = (complete["bytes"] + 1447) // 1448
+    assert ((complete["sent"] - complete["retransmitted"]) == packets).all()
+    assert (complete["completed"] > complete["start"] + 0.04).all()  # two round trips
+
+
+def test_transfers_depend_on_the_seed_alone(result: Result) -> None:
+    other = dumbbell.run(result.experiment.override("flow.web.cc=bbr", "flow.bulk.cc=reno"))
+    drawn = ["seed", "start", "bytes"]
+    assert_frame_equal(other.transfers.select(drawn), result.transfers.select(drawn))
+    first, second = (result.transfers.filter(seed=seed)["start"].to_list() for seed in (1, 2))
+    assert first != second
+
+
+def test_a_flow_of_transfers_changes_nothing_before_the_first() -> None:
+    late = ', { name = "late", cc = "cubic", arrivals = ["19.9 s"], sizes = "constant(size=1 MB)" }'
+    with_late = Experiment.parse(TEXT.replace(",\n]", f"{late},\n]"))
+    before = pl.col("t") < 19.9
+    series = [
+        dumbbell.run(one).series.filter(pl.col("flow") == "bulk", before).drop("flow", "cc")
+        for one in (Experiment.parse(TEXT), with_late)
+    ]
+    assert_frame_equal(*series)
+
+
+def test_a_saved_result_has_its_transfers(result: Result, tmp_path: Path) -> None:
+    result.save(tmp_path / "result")
+    loaded = Result.load(tmp_path / "result")
+    assert_frame_equal(loaded.transfers, result.transfers)
+    assert_frame_equal(metrics.transfer_summary(loaded), metrics.transfer_summary(result))
+    assert loaded.of_seed(2).transfers["seed"].unique().to_list() == [2]
+
+
+def test_percentiles_and_slowdown_are_those_of_the_transfers(result: Result) -> None:
+    times = metrics.completion_times(result).filter(seed=1)
+    row = metrics.transfer_summary(result).row(0, named=True)
+    assert row["transfers"] == times.height
+    assert row["completion_p99"] == times["took"].quantile(0.99, "linear")
+    one = times.drop_nulls("took").row(0, named=True)
+    assert one["slowdown"] == pytest.approx(one["took"] / (0.04 + 8 * one["bytes"] / 20e6))
+    assert row["load_offered"] == pytest.approx(8 * times["bytes"].sum() / 20e6 / 20)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sizes", ["exponential(mean=2 MB)", "constant(size=2 MB)"])
+@pytest.mark.parametrize("load", [0.3, 0.5, 0.7])
+def test_a_fair_queue_slows_down_as_processor_sharing_does(load: float, sizes: str) -> None:
+    """M/G/1 with processor sharing: the mean slowdown is 1 / (1 - load), whatever the sizes."""
+    link = Link(name="b", rate="100 Mbit/s", delay="0.2 ms", aqm="fq_codel(target=20 ms)")
+    flow = Flow(name="t", cc="cubic", arrivals=f"poisson(load={load})", sizes=sizes)
+    experiment = Experiment(links=[link], flows=[flow], duration="1000 s", seeds=4, sample="10 s")
+    slowdown = metrics.transfer_summary(dumbbell.run(experiment))["slowdown_mean"].mean()
+    assert slowdown == pytest.approx(1 / (1 - load), rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ({"arrivals": "poisson(load=0.5)"}, "sizes: is missing beside arrivals"),
+        ({"sizes": "web-search"}, "arrivals: is missing beside sizes"),
+        (
+            {"arrivals": ["1 s"], "sizes": "web-search", "bytes": "1 MB"},
+            "bytes: is for one transfer, and the flow has many",
+        ),
+        (
+            {"arrivals": "poisson(every=1 ns)", "sizes": "web-search"},
+            "gives some 10,000,000,000 transfers; the maximum is 4,000,000",
+        ),
+        ({"arrivals": "poisson", "sizes": "web-search"}, "takes one of every and load"),
+    ],
+)
+def test_what_does_not_fit_together_is_told(keys: dict[str, object], said: str) -> None:
+    link = Link(name="b", rate="10 Mbit/s", delay="1 ms")
+    flow = Flow(cc="reno", **keys)  # type: ignore[arg-type]
+    with pytest.raises(ExperimentError, match=said):
+        _resolve(link, flow)
+
+
+def test_a_load_needs_a_link_with_a_rate() -> None:
+    link = Link(name="b", delay="1 ms")
+    flow = Flow(cc="reno", arrivals="poisson(load=0.5)", sizes="web-search")
+    with pytest.raises(ExperimentError, match="give one a rate, or write every in place of load"):
+        _resolve(link, flow)
+
+
+def _resolve(link: Link, flow: Flow) -> None:
+    Experiment(links=[link], flows=[flow], duration="10 s").resolve()
