@@ -13,6 +13,8 @@ from dumbbell import ExperimentError, OverwriteError, Result, metrics
 if TYPE_CHECKING:
     from pathlib import Path
 
+_OF_TRAFFIC = ["completion_p50", "completion_p99"]
+
 
 @pytest.fixture(scope="module")
 def comparison() -> dumbbell.Comparison:
@@ -84,6 +86,25 @@ def test_aqm_and_ecn_mark_packets_instead_of_dropping_them() -> None:
     assert dropped["retransmission_share"][0] > 0
     assert marked["retransmission_share"][0] == 0
     assert marked["queue_delay_mean"][0] < 0.03
+
+
+def test_traffic_beside_shows_how_long_short_transfers_take() -> None:
+    found = dumbbell.compare(
+        ["cubic", "bbr"],
+        against="reno",
+        traffic="poisson(load=0.3)",
+        queue="4 BDP",
+        duration="20 s",
+    )
+    assert found.runs.columns[-4:] == ["rival_throughput", "harm", *_OF_TRAFFIC]
+    cubic = found.results["cubic"]
+    times = metrics.transfer_summary(cubic).row(0, named=True)
+    assert found.runs.row(0, named=True)["completion_p50"] == times["completion_p50"]
+    # The rival is the flows of Reno, without the transfers.
+    rival = metrics.summary(cubic).filter(pl.col("flow").cast(pl.String).str.contains("against"))
+    left = metrics.group_throughput(rival)["throughput"].item()
+    assert found.runs["rival_throughput"][0] == left
+    assert "p99" in str(found.table())
 
 
 def test_results_are_written_into_folders_and_another_comparison_is_refused(

@@ -125,7 +125,11 @@ fn call(topic: &str) -> Option<String> {
         (option.name, format!("{}: {} ({default})", option.about, values(option.values)))
     });
     let example = kind.options.iter().find_map(|option| {
-        option.default.map(|default| format!("{}({}={default})", kind.name, option.name))
+        let value = match (option.default?, option.values) {
+            ("off", Values::QuantityOrOff(dimension)) => dimension.example,
+            (default, _) => default,
+        };
+        Some(format!("{}({}={value})", kind.name, option.name))
     });
     Some(described(kind.name, kind.about, lines.collect(), key, example))
 }

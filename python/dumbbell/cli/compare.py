@@ -30,6 +30,9 @@ def compare_algorithms(
     cc: Annotated[str, options.algorithms("Algorithms to compare.")] = "reno,cubic,bbr,bbr3",
     against: Annotated[str | None, Option(help="Algorithm that competes with each one.")] = None,
     flows: Annotated[int, Option(help="Flows of each algorithm on the link.")] = 2,
+    traffic: Annotated[
+        str | None, Option(help="Short transfers beside them, such as 'poisson(load=0.3)'.")
+    ] = None,
     duration: Annotated[str, Option(help="Length of each run.")] = "60 s",
     stack: Annotated[Stack, Option(help="TCP stack.")] = "linux",
     ecn: Annotated[
@@ -53,8 +56,8 @@ def compare_algorithms(
     until = options.parse_until(context, until_ci, metric, max_seeds, RUN_METRICS)
     algorithms = options.split_algorithms(cc)
     link = {"rate": rate, "rtt": rtt, "queue": queue, "aqm": aqm, "loss": loss}
-    load = {"flows": flows, "duration": duration, "stack": stack, "ecn": ecn, "seeds": seeds or 1}
-    question: dict[str, Any] = link | load
+    load = {"flows": flows, "traffic": traffic, "duration": duration}
+    question: dict[str, Any] = link | load | {"stack": stack, "ecn": ecn, "seeds": seeds or 1}
     is_picture = out is not None and out.suffix in options.PICTURES
     if out is not None:  # results in a folder are checked one by one
         options.refuse_existing(out, overwrite or not is_picture, folder=not is_picture)
@@ -84,6 +87,7 @@ def compare_algorithms(
     else:
         where = f"{rate}, {rtt}, queue {queue}{f' with {aqm}' if aqm else ''}"
         rival = f", each against as many of {against}" if against else ""
+        rival += f", beside short transfers {traffic}" if traffic else ""
         _print(found, f"{where}: {flows} flow(s) of each algorithm{rival}, {duration}", until)
     if out is not None:
         from dumbbell.figures import FINE, save

@@ -27,7 +27,13 @@ if TYPE_CHECKING:
     from dumbbell.metrics.intervals import Until
     from dumbbell.results.result import Result
 
-_ARGUMENTS: Final = {"repeat": "flows", "flow": "flows", "sample": "duration", "delay": "rtt"}
+_ARGUMENTS: Final = {
+    "repeat": "flows",
+    "flow": "flows",
+    "arrivals": "traffic",
+    "sample": "duration",
+    "delay": "rtt",
+}
 """The arguments whose names are not those of the experiment's keys."""
 
 RUN_METRICS: Final = (
@@ -42,8 +48,11 @@ SHOWN: Final = (
 )
 """The columns that tables show."""
 
+_SIZES: Final = "lognormal(mean=100 kB, sigma=1.5)"  # of the transfers of `traffic`
+
 _DRAWN: Final = ("throughput", "queue_delay_mean", "retransmission_share", "jain")
 _OF_RIVAL: Final = ("rival_throughput", "harm")
+_OF_TRAFFIC: Final = ("completion_p50", "completion_p99")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -56,7 +65,8 @@ class Comparison:
         runs: One row per algorithm and seed: algorithm, seed, throughput and goodput of its flows
             together (bit/s), queue_delay_mean and queue_delay_p95 (means over its flows, s),
             retransmission_share, utilisation (0 to 1), jain (over all flows on the link); with a
-            competitor also rival_throughput (bit/s) and harm (0 to 1, see `metrics.harm`).
+            competitor also rival_throughput (bit/s) and harm (0 to 1, see `metrics.harm`); with
+            traffic also completion_p50 and completion_p99 of its transfers (s).
     """
 
     results: dict[str, Result]
@@ -84,16 +94,18 @@ class Comparison:
 
     def table(self) -> Table:
         """The means of the metrics over the seeds, with their 95 % intervals."""
-        columns = SHOWN if self.rival is None else SHOWN + _OF_RIVAL
+        more = [name for name in _OF_RIVAL + _OF_TRAFFIC if name in self.runs.columns]
+        columns = [*SHOWN, *more]
         shown = [Column.of(name) for name in columns]
         if self.rival is not None:
             left = f"Left to {self.rival.experiment.flows[0].cc}"
-            shown[-2] = Column.of("rival_throughput", title=left)
+            shown[len(SHOWN)] = Column.of("rival_throughput", title=left)
         return Table([Column("Algorithm"), *shown], means(self.runs, ["algorithm"], columns))
 
     def plot(self) -> Figure:
         """Draws the mean of each metric with its interval and its runs, a bar an algorithm."""
-        drawn = _DRAWN if self.rival is None else _DRAWN + _OF_RIVAL
+        more = [name for name in _OF_RIVAL + _OF_TRAFFIC if name in self.runs.columns]
+        drawn = [*_DRAWN, *more]
         height = 0.6 + 0.32 * len(self.results)
         values = self.runs.group_by("algorithm", maintain_order=True).agg(
             pl.col(drawn).drop_nulls()
@@ -130,6 +142,7 @@ def compare(
     aqm: str | None = None,
     loss: float | str = 0,
     flows: int = 2,
+    traffic: str | None = None,
     duration: str = "60 s",
     stack: str = "linux",
     ecn: str = "off",
@@ -154,6 +167,8 @@ def compare(
         aqm: Active queue management, such as ``"codel"``; tail drop if not given.
         loss: The probability of random loss, such as ``0.01`` or ``"1 %"``.
         flows: How many flows of each algorithm share the link.
+        traffic: How short transfers by CUBIC arrive beside them, such as ``"poisson(load=0.3)"``;
+            their sizes are lognormal with a mean of 100 kB and a sigma of 1.5.
         duration: How long each run lasts, such as ``"60 s"``.
         stack: The TCP stack.
         ecn: ``"off"``, ``"classic"`` (RFC 3168), ``"accurate"`` as DCTCP needs it,
@@ -178,13 +193,15 @@ def compare(
     groups = [[name, *rivals] for name in algorithms] + [[name] for name in rivals]
     with _arguments(_ARGUMENTS):
         link = Link(name="bottleneck", rate=rate, delay=_half(rtt), queue=queue, aqm=aqm, loss=loss)
+        beside = [] if traffic is None else [_transfers(traffic, rtt)]
         experiments = [
             Experiment(
                 links=[link],
                 flows=[
                     _flow(name, one, rtt=rtt, repeat=flows)
                     for name, one in zip(("flow", "against"), group, strict=False)
-                ],
+                ]
+                + beside,
                 duration=duration,
                 seeds=seeds,
                 stack=stack,
@@ -235,6 +252,11 @@ def _flow(name: str, cc: str, **others: Any) -> Flow:
         return Flow(name=name, cc=cc, transport="udt" if _core.needs_udt(cc) else "tcp", **others)
 
 
+def _transfers(arrivals: str, rtt: str) -> Flow:
+    with _arguments({"arrivals": "traffic"}):
+        return Flow(name="traffic", cc="cubic", rtt=rtt, arrivals=arrivals, sizes=_SIZES)
+
+
 def values_of(metric: str, result: Result) -> list[list[float | None]]:
     """What of an algorithm's runs is to be known well: a column of `RUN_METRICS`."""
     return [_judge(result, None)[metric].to_list()]
@@ -257,12 +279,18 @@ def achieved(result: Result, own: pl.Expr) -> pl.DataFrame:
 
 def _judge(result: Result, rival: Result | None) -> pl.DataFrame:
     """One row a seed of `Comparison.runs`."""
-    own = pl.col("flow").cast(pl.String).str.starts_with("flow")
-    runs = achieved(result, own)
-    if rival is None:
-        return runs
-    harm = _harm(metrics.summary(result).filter(~own), metrics.summary(rival))
-    return runs.join(harm, on="seed", how="left", maintain_order="left")
+    name = pl.col("flow").cast(pl.String)
+    runs = achieved(result, name.str.starts_with("flow"))
+    joined = []
+    if rival is not None:
+        theirs = name.str.starts_with("against")
+        alone = metrics.summary(rival).filter(name.str.starts_with("flow"))
+        joined.append(_harm(metrics.summary(result).filter(theirs), alone))
+    if any(flow.arrivals is not None for flow in result.experiment.flows):
+        joined.append(metrics.transfer_summary(result).select("seed", *_OF_TRAFFIC))
+    for table in joined:
+        runs = runs.join(table, on="seed", how="left", maintain_order="left")
+    return runs
 
 
 def _harm(together: pl.DataFrame, alone: pl.DataFrame) -> pl.DataFrame:
