@@ -231,8 +231,8 @@ pub static LINK: Table = Table {
             "queue",
             Kind::Queue,
             DefaultValue::Absent("\"unlimited\" with an aqm and \"1 BDP\" without"),
-            "the limit of the queue, such as \"0.5 BDP\", \"100 packets\", \"64 kB\", \"10 ms\" or \
-             \"unlimited\"; a BDP is the rate times the longest base RTT of the flows that cross \
+            "the limit of the queue, such as \"0.5 BDP\", \"100 packets\", \"64 kB\", \"10 ms\", \
+             \"unlimited\", or \"none\", with which a burst makes a policer; a BDP is the rate times the longest base RTT of the flows that cross \
              the link",
         ),
         key(

@@ -114,6 +114,8 @@ pub static QUEUE_DIMENSIONS: [&Dimension; 4] = [&BDP, &PACKETS, &SIZE, &TIME];
 
 /// A queue without a limit, as it is written.
 pub const UNLIMITED: &str = "unlimited";
+/// The queue in which nothing waits: what cannot leave at once is dropped.
+pub const NO_QUEUE: &str = "none";
 
 const MAX_LENGTH: usize = 60;
 const PROBABILITY: &str =
@@ -245,18 +247,23 @@ fn is_not_finite(text: &str) -> bool {
 pub enum Queue {
     /// Without a limit.
     Unlimited,
+    /// Nothing waits.
+    None,
     /// So many base units of one of [`QUEUE_DIMENSIONS`].
     Limited(&'static Dimension, u64),
 }
 
 impl Queue {
-    /// Reads the size of a queue in BDP, packets, bytes or time, or `unlimited`.
+    /// Reads the size of a queue in BDP, packets, bytes or time, or `unlimited`, or `none`.
     ///
     /// # Errors
     /// If it is none of these, or nothing.
     pub fn parse(value: &Value) -> Result<Queue, ValueError> {
         if value == UNLIMITED {
             return Ok(Queue::Unlimited);
+        }
+        if value == NO_QUEUE {
+            return Ok(Queue::None);
         }
         let advice = advice("a queue", "0.5 BDP", &QUEUE_DIMENSIONS);
         let (_, unit) = split(value, "a queue", &advice)?;

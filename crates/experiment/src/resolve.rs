@@ -6,7 +6,7 @@ use crate::environment::Environment;
 use crate::loss::{Loss, Reorder};
 use crate::model::{Experiment, Flow, Link, Seeds};
 use crate::options::{flow_udt, stack_options, udt_options};
-use crate::quantity::{BDP, Dimension, Queue, RATE, SIZE, TIME, UNLIMITED};
+use crate::quantity::{BDP, Dimension, NO_QUEUE, Queue, RATE, SIZE, TIME, UNLIMITED};
 use crate::timeline::{format_rates, format_reroutes, parse_rates, parse_reroutes};
 use crate::transfers::{ArrivalTimes, TransferSizes};
 use crate::{aqm, trace};
@@ -258,8 +258,18 @@ impl<'a> Resolver<'a> {
         let default = if rate.is_some() && link.aqm.is_none() { "1 BDP" } else { UNLIMITED };
         let text = link.queue.as_deref().unwrap_or(default);
         let queue = Queue::parse(&Value::from(text)).expect("a checked queue");
-        let Queue::Limited(dimension, amount) = queue else { return Some(UNLIMITED.to_owned()) };
         let at = at.then("queue");
+        let (dimension, amount) = match queue {
+            Queue::Limited(dimension, amount) => (dimension, amount),
+            Queue::Unlimited => return Some(UNLIMITED.to_owned()),
+            Queue::None => {
+                if let Some(aqm) = &link.aqm {
+                    let text = format!("\"{NO_QUEUE}\" leaves \"{aqm}\" no queue to manage");
+                    self.add(at, format!("{text}; leave one of them out"));
+                }
+                return Some(NO_QUEUE.to_owned());
+            }
+        };
         let Some(rate) = rate else {
             let text = format!("\"{text}\" never fills, as the link has no rate");
             self.add(at, format!("{text}; give it one, or write \"unlimited\""));

@@ -79,6 +79,7 @@ fn link_spec(link: &Link) -> LinkSpec {
 fn queue_spec(text: &str) -> Option<QueueSpec> {
     match Queue::parse(&Value::from(text)).expect(RESOLVED) {
         Queue::Unlimited => None,
+        Queue::None => Some(QueueSpec::Packets(0)),
         Queue::Limited(dimension, amount) if dimension == &PACKETS => {
             Some(QueueSpec::Packets(u32::try_from(amount).expect("at most 10^9 packets")))
         }

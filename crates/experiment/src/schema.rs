@@ -7,7 +7,7 @@ use crate::check::MAX_PATHS;
 use crate::keys::{DefaultValue, EXPERIMENT, FLOW, Key, Kind, LINK, Table};
 use crate::loss::LOSSES;
 use crate::options::{OptionValues, STACK_OPTIONS, TransportOption, UDT_OPTIONS};
-use crate::quantity::{Dimension, QUEUE_DIMENSIONS, RATE, SIZE, TIME, UNLIMITED};
+use crate::quantity::{Dimension, NO_QUEUE, QUEUE_DIMENSIONS, RATE, SIZE, TIME, UNLIMITED};
 use crate::read::{MAX_SEEDS, TRANSPORTS};
 use crate::sweep::COMBINE;
 use crate::transfers::{ARRIVALS, SIZES};
@@ -92,7 +92,9 @@ fn value(kind: Kind) -> Value {
         Kind::Period | Kind::Time => quantity(&[&TIME]),
         Kind::Rate => quantity(&[&RATE]),
         Kind::Size => quantity(&[&SIZE]),
-        Kind::Queue => json!({"anyOf": [{"enum": [UNLIMITED]}, quantity(&QUEUE_DIMENSIONS)]}),
+        Kind::Queue => {
+            json!({"anyOf": [{"enum": [UNLIMITED, NO_QUEUE]}, quantity(&QUEUE_DIMENSIONS)]})
+        }
         Kind::Rates => steps(quantity(&[&RATE])),
         Kind::Reroutes => steps(quantity(&[&TIME])),
         Kind::Trace => {

@@ -161,8 +161,9 @@ impl LinkSpec {
             Some(QueueSpec::Ns(ns)) => (ns, "ns"),
         };
         let value = format_args!("{size} {unit}");
-        let valid = "packets, bytes or ns above 0, or null for no limit";
-        ensure(size > 0, here, "queue", value, valid)
+        let valid = "bytes or ns above 0, packets (above 0 with an aqm), or null for no limit";
+        let may_be_empty = unit == "packets" && self.aqm.is_none();
+        ensure(size > 0 || may_be_empty, here, "queue", value, valid)
     }
 }
 

@@ -115,7 +115,7 @@ class Link(_Table):
         delay: The one-way propagation delay, such as ``"50 ms"``.
         reroutes: From when on packets take a route with another delay: pairs of time and delay.
         queue: How much may wait: ``"0.5 BDP"``, ``"100 packets"``, ``"64 kB"``, ``"10 ms"`` or
-            ``"unlimited"``.
+            ``"unlimited"``, or ``"none"``, with which `burst` makes a policer.
         aqm: Active queue management, such as ``"fq_codel(target=5 ms)"``.
         loss: The probability that a packet is lost, or ``"gilbert-elliott(p=1e-4, r=0.3)"``.
         jitter: The maximum of a random extra delay that keeps the order, such as ``"5 ms"``.

@@ -239,3 +239,27 @@ fn behind_a_token_bucket_only_packets_without_tokens_wait() {
         assert!(link.pop(us(arrival)).is_some());
     }
 }
+
+/// A single-rate policer drops what has no tokens, and never delays (RFC 2697 with one bucket).
+#[test]
+fn a_token_bucket_without_a_queue_drops_and_does_not_delay() {
+    let mut link = Link::new(&LinkConfig {
+        rate: NonZeroU64::new(100_000_000),
+        bucket_bytes: Some(3_000),
+        delay: Span::from_millis(10),
+        queue: Limit::Packets(0),
+        ..LinkConfig::default()
+    });
+    // Packets every 60 us at a rate of 120 us a packet: the bucket of two, then every second one.
+    let mut passed = Vec::new();
+    for number in 0..100 {
+        let now = us(60 * u64::from(number));
+        if link.push(now, full(number)).is_ok() {
+            passed.push(number);
+            assert_eq!(link.last_arrival(), now + Span::from_millis(10));
+        }
+    }
+    assert_eq!(passed[..5], [0, 1, 2, 4, 6]);
+    assert_eq!(link.statistics(us(6_000)).dropped, 100 - passed.len() as u64);
+    assert_eq!(passed.len(), 51);
+}
