@@ -2,7 +2,7 @@
 
 use crate::call::{Call, CallKind, OptionKind, Resolved, Values};
 use crate::quantity::{SIZE, TIME, ValueError, fail, parse_probability, shown};
-use dumbbell_sim::{Arrivals, Sizes};
+use dumbbell_sim::{ArrivalProcess, Sizes};
 use serde_json::{Value, json};
 
 const ARRIVALS_ARE: &str = "an arrival process";
@@ -186,11 +186,11 @@ impl ArrivalTimes {
     ///
     /// # Panics
     /// If it is a load.
-    pub(crate) fn model(self) -> Arrivals {
+    pub(crate) fn model(self) -> ArrivalProcess {
         match self {
-            ArrivalTimes::Every("poisson", every) => Arrivals::Poisson(every),
-            ArrivalTimes::Every(_, every) => Arrivals::Periodic(every),
-            ArrivalTimes::Times(times) => Arrivals::Times(times),
+            ArrivalTimes::Every("poisson", every) => ArrivalProcess::Poisson(every),
+            ArrivalTimes::Every(_, every) => ArrivalProcess::Periodic(every),
+            ArrivalTimes::Times(times) => ArrivalProcess::Times(times),
             ArrivalTimes::Load(..) => unreachable!("resolved arrivals"),
         }
     }
@@ -280,7 +280,7 @@ mod tests {
         let every = arrivals(json!("poisson(every=20 ms)")).expect("valid");
         assert_eq!(every.to_value(), json!("poisson(every=20 ms)"));
         let times = arrivals(json!(["0 s", "1.5 s"])).expect("valid");
-        assert_eq!(times.model(), Arrivals::Times(vec![0, 1_500_000_000]));
+        assert_eq!(times.model(), ArrivalProcess::Times(vec![0, 1_500_000_000]));
         for (wrong, part) in [
             (json!("poisson"), "takes one of every and load"),
             (json!("poisson(every=1 s, load=0.5)"), "takes one of every and load"),
@@ -298,7 +298,7 @@ mod tests {
         assert_eq!(half.clone().with_rate(1e6, None), None);
         // 1 MB every 160 ms is half of 100 Mbit/s.
         let every = half.with_rate(1e6, Some(100_000_000)).expect("a rate");
-        assert_eq!(every.model(), Arrivals::Periodic(160_000_000));
+        assert_eq!(every.model(), ArrivalProcess::Periodic(160_000_000));
     }
 
     #[test]

@@ -50,4 +50,4 @@ pub use scenario::{
 pub use sender_rows::{fill_flow_row, fill_series_row};
 pub use sim_endpoint::SimEndpoint;
 pub use tables::{Column, FlowRow, Flows, Internals, LinkRow, Links, Series, SeriesRow, Transfers};
-pub use transfer_spec::{Arrivals, Sizes, TransferSpec};
+pub use transfer_spec::{ArrivalProcess, Sizes, TransferSpec};

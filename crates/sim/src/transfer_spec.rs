@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields)]
 pub struct TransferSpec {
     /// When they arrive.
-    pub arrivals: Arrivals,
+    pub arrivals: ArrivalProcess,
     /// How large they are.
     pub sizes: Sizes,
 }
@@ -21,7 +21,7 @@ pub struct TransferSpec {
 /// When transfers arrive, from the start of the flow on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Arrivals {
+pub enum ArrivalProcess {
     /// A Poisson process with this mean of the time from one to the next, ns.
     Poisson(u64),
     /// One every so many ns, the first at the start.
@@ -89,8 +89,8 @@ impl TransferSpec {
     pub(crate) fn is_valid(&self) -> (bool, &'static str) {
         let in_order = |times: &[u64]| times.windows(2).all(|pair| pair[0] <= pair[1]);
         let ok = match &self.arrivals {
-            Arrivals::Poisson(every) | Arrivals::Periodic(every) => *every > 0,
-            Arrivals::Times(times) => !times.is_empty() && in_order(times),
+            ArrivalProcess::Poisson(every) | ArrivalProcess::Periodic(every) => *every > 0,
+            ArrivalProcess::Times(times) => !times.is_empty() && in_order(times),
         };
         let is_size = |bytes: u64| (1..=MAX_BYTES).contains(&bytes);
         let rises = |pair: &[(u64, f64)]| pair[0].0 <= pair[1].0 && pair[0].1 <= pair[1].1;
@@ -109,7 +109,7 @@ impl TransferSpec {
     }
 }
 
-impl Arrivals {
+impl ArrivalProcess {
     fn starts(&self, start: Time, end: Time, seed: u64) -> Vec<Time> {
         let mut at = start;
         let mut starts = Vec::new();
@@ -120,7 +120,7 @@ impl Arrivals {
             }
         };
         match self {
-            Arrivals::Poisson(mean) => {
+            ArrivalProcess::Poisson(mean) => {
                 let mut draws = Draws::new(seed);
                 // At least 1 ns, or the time would stand still.
                 let mut gap =
@@ -128,8 +128,8 @@ impl Arrivals {
                 at = at + gap();
                 push_while(&mut gap, at);
             }
-            Arrivals::Periodic(every) => push_while(&mut || Span::from_nanos(*every), at),
-            Arrivals::Times(times) => {
+            ArrivalProcess::Periodic(every) => push_while(&mut || Span::from_nanos(*every), at),
+            ArrivalProcess::Times(times) => {
                 let times = times.iter().map(|&after| start + Span::from_nanos(after));
                 starts.extend(times.take_while(|&at| at < end));
             }
@@ -140,10 +140,10 @@ impl Arrivals {
     /// How many arrive in a time, on average.
     pub fn expected(&self, time: Span) -> f64 {
         match self {
-            Arrivals::Poisson(every) | Arrivals::Periodic(every) => {
+            ArrivalProcess::Poisson(every) | ArrivalProcess::Periodic(every) => {
                 time.as_nanos() as f64 / *every as f64
             }
-            Arrivals::Times(times) => times.len() as f64,
+            ArrivalProcess::Times(times) => times.len() as f64,
         }
     }
 }
@@ -217,7 +217,7 @@ mod tests {
     #[test]
     fn poisson_arrivals_are_memoryless_with_the_mean_given() {
         // 100,000 gaps of 10 ms; four standard deviations of the count are 1265.
-        let starts = Arrivals::Poisson(10_000_000).starts(Time::ZERO, END, 7);
+        let starts = ArrivalProcess::Poisson(10_000_000).starts(Time::ZERO, END, 7);
         assert!(starts.len().abs_diff(100_000) < 1265, "{}", starts.len());
         let gaps: Vec<_> =
             starts.windows(2).map(|pair| pair[1].since(pair[0]).as_secs_f64()).collect();
@@ -232,9 +232,9 @@ mod tests {
     #[test]
     fn periodic_arrivals_begin_at_the_start_and_end_before_the_end() {
         let start = Time::from_nanos(5);
-        let starts = Arrivals::Periodic(10).starts(start, Time::from_nanos(35), 0);
+        let starts = ArrivalProcess::Periodic(10).starts(start, Time::from_nanos(35), 0);
         assert_eq!(starts, [5, 15, 25].map(Time::from_nanos));
-        let times = Arrivals::Times(vec![0, 3, 30]).starts(start, Time::from_nanos(35), 0);
+        let times = ArrivalProcess::Times(vec![0, 3, 30]).starts(start, Time::from_nanos(35), 0);
         assert_eq!(times, [5, 8].map(Time::from_nanos));
     }
 

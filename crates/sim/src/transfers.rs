@@ -12,7 +12,7 @@ use dumbbell_units::{Span, Time};
 /// All transfers of a run, in the order of their starts.
 pub(crate) struct TransferRuns {
     /// By flow of the scenario: how its transfers are made, and what those closed have achieved.
-    sources: Vec<Option<Source>>,
+    sources: Vec<Option<FlowOfTransfers>>,
     pending: Vec<Transfer>,
     /// The pair of ports of the first transfer.
     first_pair: u32,
@@ -25,7 +25,7 @@ pub(crate) struct TransferRuns {
 }
 
 /// A flow of transfers.
-struct Source {
+struct FlowOfTransfers {
     made: Transferring,
     closed: FlowRow,
 }
@@ -40,7 +40,7 @@ impl TransferRuns {
         pending: Vec<Transfer>,
         first_pair: u32,
     ) -> TransferRuns {
-        let source = |made| Source { made, closed: FlowRow::default() };
+        let source = |made| FlowOfTransfers { made, closed: FlowRow::default() };
         TransferRuns {
             sources: made.into_iter().map(|made| made.map(source)).collect(),
             pending,
