@@ -111,13 +111,9 @@ impl TransferSpec {
 
 impl ArrivalProcess {
     fn starts(&self, start: Time, end: Time, seed: u64) -> Vec<Time> {
-        let mut at = start;
-        let mut starts = Vec::new();
-        let mut push_while = |next: &mut dyn FnMut() -> Span, mut at: Time| {
-            while at < end {
-                starts.push(at);
-                at = at + next();
-            }
+        let until_end = |first: Time, gap: &mut dyn FnMut() -> Span| -> Vec<Time> {
+            let starts = std::iter::successors(Some(first), |&at| Some(at + gap()));
+            starts.take_while(|&at| at < end).collect()
         };
         match self {
             ArrivalProcess::Poisson(mean) => {
@@ -125,16 +121,15 @@ impl ArrivalProcess {
                 // At least 1 ns, or the time would stand still.
                 let mut gap =
                     || Span::from_nanos(((draws.exponential() * *mean as f64) as u64).max(1));
-                at = at + gap();
-                push_while(&mut gap, at);
+                let first = start + gap();
+                until_end(first, &mut gap)
             }
-            ArrivalProcess::Periodic(every) => push_while(&mut || Span::from_nanos(*every), at),
+            ArrivalProcess::Periodic(every) => until_end(start, &mut || Span::from_nanos(*every)),
             ArrivalProcess::Times(times) => {
-                let times = times.iter().map(|&after| start + Span::from_nanos(after));
-                starts.extend(times.take_while(|&at| at < end));
+                let starts = times.iter().map(|&after| start + Span::from_nanos(after));
+                starts.take_while(|&at| at < end).collect()
             }
         }
-        starts
     }
 
     /// How many arrive in a time, on average.
