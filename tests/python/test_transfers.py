@@ -1,4 +1,4 @@
-"""Flows of many transfers: when they arrive, how large they are, how long they take."""
+"""Flows of many transfers, and flows over UDP."""
 
 from __future__ import annotations
 
@@ -136,3 +136,63 @@ def test_a_load_needs_a_link_with_a_rate() -> None:
 def _resolve(link: Link, keys: Mapping[str, Any]) -> None:
     flow = Flow(cc="reno", **keys)
     Experiment(links=[link], flows=[flow], duration="10 s").resolve()
+
+
+def _over_udp(**keys: Any) -> Result:
+    link = Link(name="b", rate="20 Mbit/s", delay="10 ms", queue="50 packets")
+    media = Flow(name="media", cc="none", transport="udp", **keys)
+    return dumbbell.run(Experiment(links=[link], flows=[media], duration="20 s"))
+
+
+def test_udp_sends_at_its_rate_and_loses_what_does_not_fit() -> None:
+    row = _over_udp(app_rate="25 Mbit/s").flows.row(0, named=True)
+    assert row["sent"] == pytest.approx(25e6 * 20 / 8 / 1200, abs=2)
+    # 1200 bytes have 28 of headers; 20 Mbit/s of 25.6 pass, and the queue is full at the end.
+    assert row["lost"] / row["sent"] == pytest.approx(1 - 20 / (25 * 1228 / 1200), abs=2e-3)
+    assert row["delivered"] == row["received"]
+    assert row["queue_delay_p50"] == pytest.approx(51 * 1228 * 8 / 20e6, rel=0.13)
+
+
+def test_udp_follows_the_rates_of_its_application_and_stops() -> None:
+    rates = [["0 s", "2 Mbit/s"], ["5 s", "0 bit/s"], ["10 s", "6 Mbit/s"]]
+    result = _over_udp(app_rates=rates, stop="15 s")
+    bytes_by = dict(result.series.select("t", "received").iter_rows())
+    assert bytes_by[5.1] == pytest.approx(5 * 2e6 / 8, abs=2400)
+    assert bytes_by[10.0] == bytes_by[5.1]
+    assert bytes_by[20.0] == pytest.approx(bytes_by[5.1] + 5 * 6e6 / 8, abs=2400)
+    assert result.flows["lost"].item() == 0
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ({"cc": "cubic", "transport": "udp", "app_rate": "1 Mbit/s"}, 'cc: .* write "none"'),
+        ({"cc": "none"}, 'cc: "none" is for flows that nothing controls'),
+        ({"cc": "none", "transport": "udp"}, "app_rate: is missing"),
+        (
+            {"cc": "none", "transport": "udp", "app_rate": "1 Mbit/s", "bytes": "1 MB"},
+            "bytes: is not for a flow over UDP",
+        ),
+    ],
+)
+def test_a_flow_over_udp_has_a_rate_and_no_control(keys: dict[str, str], said: str) -> None:
+    link = Link(name="b", rate="10 Mbit/s", delay="1 ms")
+    with pytest.raises(ExperimentError, match=said):
+        Experiment(links=[link], flows=[Flow(**keys)], duration="10 s")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("keys", "key"),
+    [
+        ({"cc": "none", "transport": "udp", "app_rate": "1 Mbit/s"}, "transport"),
+        ({"cc": "reno", "arrivals": ["0 s"], "sizes": "constant(size=1 kB)"}, "arrivals"),
+    ],
+)
+def test_what_is_simulated_only_is_refused_with_real_packets(
+    keys: dict[str, Any], key: str
+) -> None:
+    link = Link(name="b", rate="10 Mbit/s", delay="1 ms")
+    experiment = Experiment(links=[link], flows=[Flow(**keys)], duration="10 s")
+    with pytest.raises(ExperimentError, match="simulated only") as error:
+        dumbbell.run(experiment, backend="linux")
+    assert error.value.key == f"flow[0].{key}"

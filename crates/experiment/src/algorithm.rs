@@ -11,6 +11,9 @@ use serde_json::Value;
 /// Algorithms that need what only a UDT receiver reports.
 const UDT_ONLY: [&str; 2] = ["udt", "ar-udt"];
 
+/// What a flow without congestion control has instead of an algorithm.
+pub(crate) const NO_ALGORITHM: &str = "none";
+
 const WHAT: &str = "an algorithm";
 const CUSTOM: &str =
     "write \"my_module:MyCC\", \"path/to/file.py:MyCC\" or \"my_module:MyCC(gain=2)\"";
@@ -77,6 +80,9 @@ pub fn check(value: &Value) -> Result<String, ValueError> {
         Value::String(text) => text.clone(),
         _ => Call::from_value(value, WHAT)?.to_string(),
     };
+    if text == NO_ALGORITHM {
+        return Ok(text);
+    }
     if let Some(custom) = Custom::parse(&text) {
         return custom.map(|_| text);
     }

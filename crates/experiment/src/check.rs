@@ -1,6 +1,6 @@
 //! Whether the parts of an experiment fit together.
 
-use crate::algorithm::needs_udt;
+use crate::algorithm::{NO_ALGORITHM, needs_udt};
 use crate::call::grouped;
 use crate::diagnostic::{KeyPath, Problem, Step, key_path};
 use crate::keys::FLOW;
@@ -299,6 +299,13 @@ impl FlowCheck<'_> {
             let text = "is the other end of a command, and there is none; write command";
             self.add("server", text.to_owned());
         }
+        if flow.transport == "udp" {
+            return self.udp();
+        }
+        if flow.cc == NO_ALGORITHM {
+            let text = "is for flows that nothing controls, over UDP; write transport = \"udp\"";
+            return self.add("cc", format!("\"{NO_ALGORITHM}\" {text}, or an algorithm"));
+        }
         if flow.transport == "udt" {
             let overlaid = overlay_udt(&flow.cc, &flow.transport_options).map(drop);
             let path = self.path.then("transport_options");
@@ -322,6 +329,32 @@ impl FlowCheck<'_> {
         }
         if !flow.stack_options.is_empty() && (flow.stack.is_some() || !is_stack_unknown) {
             self.stack_options();
+        }
+    }
+
+    /// UDP sends at the rate of its application, whatever happens.
+    fn udp(&mut self) {
+        let flow = self.flow;
+        if flow.cc != NO_ALGORITHM {
+            let text = format!("\"{}\" has nothing to control in a flow over UDP", flow.cc);
+            self.add("cc", format!("{text}; write \"{NO_ALGORITHM}\""));
+        }
+        if flow.app_rate.is_none() && flow.app_rates.is_none() {
+            let text = "is missing; a flow over UDP sends at this rate, such as \"5 Mbit/s\"";
+            self.add("app_rate", text.to_owned());
+        }
+        for (key, is_given) in [
+            ("bytes", flow.bytes.is_some()),
+            ("stack", flow.stack.is_some()),
+            ("stack_options", !flow.stack_options.is_empty()),
+            ("transport_options", !flow.transport_options.is_empty()),
+        ] {
+            if is_given {
+                self.add(key, "is not for a flow over UDP; leave it out".to_owned());
+            }
+        }
+        if flow.log {
+            self.add("log", "cannot be true for a flow over UDP; leave it out".to_owned());
         }
     }
 

@@ -89,7 +89,7 @@ pub enum Kind {
     Algorithm,
     /// A scheduler of multipath connections.
     Scheduler,
-    /// `tcp` or `udt`.
+    /// `tcp`, `udt` or `udp`.
     Transport,
     /// The name of a TCP stack.
     Stack,
@@ -279,7 +279,7 @@ pub static FLOW: Table = Table {
             Kind::Algorithm,
             DefaultValue::Required,
             "the congestion control algorithm, such as \"cubic\", \"cubic(hystart=off)\", or one \
-             of your own, \"my_module:MyCC\" or \"my_file.py:MyCC\"",
+             of your own, \"my_module:MyCC\" or \"my_file.py:MyCC\"; \"none\" over UDP",
         ),
         key(
             "path",
@@ -371,7 +371,7 @@ pub static FLOW: Table = Table {
             "transport",
             Kind::Transport,
             DefaultValue::Text("tcp"),
-            "its transport, \"tcp\" or \"udt\"",
+            "its transport, \"tcp\", \"udt\", or \"udp\", which sends at its app_rate whatever happens",
         ),
         key(
             "transport_options",

@@ -117,7 +117,7 @@ pub struct Flow {
     pub app_rates: Option<Value>,
     /// How many such flows there are.
     pub repeat: u64,
-    /// `tcp` or `udt`.
+    /// `tcp`, `udt` or `udp`.
     pub transport: String,
     /// Options of UDT.
     pub transport_options: Options,

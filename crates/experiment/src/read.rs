@@ -22,7 +22,7 @@ use std::collections::HashSet;
 /// The maximum number of seeds.
 pub(crate) const MAX_SEEDS: u64 = 100_000;
 
-pub(crate) const TRANSPORTS: [&str; 2] = ["tcp", "udt"];
+pub(crate) const TRANSPORTS: [&str; 3] = ["tcp", "udt", "udp"];
 
 impl Experiment {
     /// Reads the text of an experiment file, with assignments that take precedence over it, such as

@@ -10,7 +10,7 @@ use crate::quantity::{BDP, Dimension, NO_QUEUE, Queue, RATE, SIZE, TIME, UNLIMIT
 use crate::timeline::{format_rates, format_reroutes, parse_rates, parse_reroutes};
 use crate::transfers::{ArrivalTimes, TransferSizes};
 use crate::{aqm, trace};
-use dumbbell_sim::MAX_TRANSFERS;
+use dumbbell_sim::{MAX_TRANSFERS, UDP_HEADER, UDP_PAYLOAD};
 use dumbbell_tcp::{Scheduler, Stack};
 use dumbbell_units::Span;
 use serde_json::Value;
@@ -72,6 +72,7 @@ impl Experiment {
         let (base, at) = (self.base_stack().expect("a checked stack"), key_path![]);
         let payload = |flow: &Flow| match flow.transport.as_str() {
             "udt" => flow_udt(flow, &at).expect("checked options").max_payload(),
+            "udp" => UDP_PAYLOAD,
             _ => self.flow_stack(flow, &base, &at).expect("a checked stack").mss,
         };
         self.flows.iter().map(payload).collect()
@@ -484,6 +485,9 @@ fn full_packet(experiment: &Experiment, flow: &Flow, base: &Stack) -> u64 {
     let at = &key_path![];
     if flow.transport == "udt" {
         return u64::from(flow_udt(flow, at).expect("checked options").mss);
+    }
+    if flow.transport == "udp" {
+        return u64::from(UDP_PAYLOAD + UDP_HEADER);
     }
     let stack = experiment.flow_stack(flow, base, at).expect("a checked stack");
     u64::from(stack.mss) + u64::from(stack.header)

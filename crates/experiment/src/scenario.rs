@@ -134,6 +134,7 @@ fn flow_spec(
         additional_subflows: subflows.collect(),
         scheduler: flow.scheduler.clone().unwrap_or_else(|| Scheduler::NAMES[0].to_owned()),
         stack,
+        udp: flow.transport == "udp",
         udt,
         kernel_cc: None,
         command: flow.command.clone(),

@@ -1,5 +1,6 @@
 //! The JSON Schema of experiment files, for editors.
 
+use crate::algorithm::NO_ALGORITHM;
 use crate::aqm::AQMS;
 use crate::axis::{MAX_VALUES, SCALES};
 use crate::call::{CallKind, Values};
@@ -195,6 +196,7 @@ fn algorithm() -> Value {
     let name = json!({"type": "string"});
     json!({"anyOf": [
         {"enum": NAMES},
+        {"enum": [NO_ALGORITHM]},
         {"type": "string", "pattern": format!(r"^\s*({names})\s*(\(.*\))?\s*$")},
         {"type": "string", "pattern": r"^.+:\w+\s*(\(.*\))?$"},
         {"type": "object", "properties": {"name": name}, "required": ["name"]},

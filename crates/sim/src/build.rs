@@ -9,6 +9,7 @@ use crate::scenario::{FlowSpec, Scenario, ScenarioError};
 use crate::seeds::{self, Purpose};
 use crate::tcp_host::{TcpHost, TcpSender};
 use crate::transfers::TransferRuns;
+use crate::udp_host::UdpHost;
 use crate::udt_host::{ClientConfig, UdtHost};
 use dumbbell_cc::{Algorithm, ConnectionConfig};
 use dumbbell_net::Endpoint;
@@ -115,6 +116,11 @@ fn endpoints(
             let init = init(plan.pair);
             let algorithms = [flow.algorithm(&init)?, flow.algorithm(&init)?];
             udt_endpoints(flow, options, algorithms, &init)
+        }
+        None if flow.udp => {
+            let stop = flow.stop_ns.map(Time::from_nanos);
+            let ends = UdpHost::ends(&flow.write_rates(), plan.start, stop);
+            ends.map(|end| AnyHost::Udp(Box::new(end)))
         }
         None if plan.paths.len() > 1 => {
             let inits = (plan.pair..).take(plan.paths.len()).map(init);

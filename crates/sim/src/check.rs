@@ -189,11 +189,24 @@ impl FlowSpec {
             ensure((1..=most).contains(&bytes), here, "bytes", bytes, valid)?;
         }
         self.check_transfers()?;
+        if self.udp {
+            return self.check_udp();
+        }
         match self.algorithm_factory {
             // A factory cannot fail, and calling it here would be visible to its user.
             Some(_) => Ok(()),
             None => self.algorithm(&self.init(Time::ZERO, 0)).map(drop),
         }
+    }
+
+    /// A flow over UDP sends at the rate of its application.
+    fn check_udp(&self) -> Result<(), ScenarioError> {
+        let here = || ScenarioPart::Flow(self.name.clone());
+        let is_plain = self.udt.is_none() && self.additional_subflows.is_empty() && !self.log;
+        let is_paced = !self.write_rates().is_empty() && self.transfers.is_none();
+        let valid =
+            "true with application rates, and without udt, additional_subflows, transfers, log";
+        ensure(is_plain && is_paced, here, "udp", self.udp, valid)
     }
 
     /// A flow of transfers is TCP's, of one path, and has nothing else to send.

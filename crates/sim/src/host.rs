@@ -9,6 +9,7 @@ use crate::sample::Sampled;
 use crate::sim_endpoint::SimEndpoint;
 use crate::tables::{FlowRow, SeriesRow};
 use crate::tcp_host::TcpHost;
+use crate::udp_host::UdpHost;
 use crate::udt_host::UdtHost;
 use dumbbell_cc::Metric;
 use dumbbell_net::Endpoint;
@@ -19,6 +20,7 @@ pub(crate) enum AnyHost {
     Tcp(TcpHost),
     Udt(Box<UdtHost>),
     Multipath(Box<MultipathHost>),
+    Udp(Box<UdpHost>),
 }
 
 /// The host types that a run can consist of.
@@ -49,6 +51,7 @@ macro_rules! forward {
             AnyHost::Tcp($host) => $call,
             AnyHost::Udt($host) => $call,
             AnyHost::Multipath($host) => $call,
+            AnyHost::Udp($host) => $call,
         }
     };
 }
@@ -67,6 +70,7 @@ impl Endpoint for AnyHost {
             AnyHost::Tcp(host) => host.poll(now).map(Pdu::Tcp),
             AnyHost::Udt(host) => host.poll(now).map(Pdu::Udt),
             AnyHost::Multipath(host) => host.poll(now).map(Pdu::Tcp),
+            AnyHost::Udp(host) => host.poll(now).map(Pdu::Tcp),
         }
     }
 
@@ -89,6 +93,7 @@ impl SimEndpoint for AnyHost {
             (AnyHost::Multipath(host), Pdu::Tcp(segment)) => {
                 host.handle_on_port(now, port, segment)
             }
+            (AnyHost::Udp(host), Pdu::Tcp(packet)) => host.handle(now, packet),
             _ => unreachable!("both ends of a flow speak one protocol"),
         }
     }

@@ -31,6 +31,7 @@ mod tcp_host;
 mod timers;
 mod transfer_spec;
 mod transfers;
+mod udp_host;
 mod udt_host;
 
 pub use check::{MAX_FLOWS, MAX_TRANSFERS};
@@ -51,3 +52,4 @@ pub use sender_rows::{fill_flow_row, fill_series_row};
 pub use sim_endpoint::SimEndpoint;
 pub use tables::{Column, FlowRow, Flows, Internals, LinkRow, Links, Series, SeriesRow, Transfers};
 pub use transfer_spec::{ArrivalProcess, Sizes, TransferSpec};
+pub use udp_host::{UDP_HEADER, UDP_PAYLOAD};

@@ -243,7 +243,9 @@ impl Scenario {
     }
 
     fn has_tcp_alone(&self) -> bool {
-        self.flows.iter().all(|flow| flow.udt.is_none() && flow.additional_subflows.is_empty())
+        self.flows
+            .iter()
+            .all(|flow| !flow.udp && flow.udt.is_none() && flow.additional_subflows.is_empty())
     }
 
     /// A run at time zero; `hops` makes its log from the flow of each pair of ports.

@@ -140,6 +140,9 @@ pub struct FlowSpec {
     /// Behaviour of the TCP stack; ignored for UDT.
     #[serde(default = "Stack::linux")]
     pub stack: Stack,
+    /// UDP at the application's rate instead of TCP; `cc`, `stack` and `bytes` are ignored.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub udp: bool,
     /// UDT with these options instead of TCP.
     #[serde(default)]
     pub udt: Option<dumbbell_udt::TransportOptions>,

@@ -200,13 +200,7 @@ def run_each(
         raise DumbbellError(f'backend: there is no "{backend}"; write simulator or linux')
     is_real = backend == "linux"
     resolved = [experiment.resolve() for experiment in experiments]
-    for number, flow in (pair for one in resolved for pair in enumerate(one.flows)):
-        if flow.command is not None and not is_real:
-            problem = 'a program sends real packets; run it with the backend "linux"'
-            raise ExperimentError(problem, key=f"flow[{number}].command")
-        if flow.arrivals is not None and is_real:
-            problem = "transfers that arrive during the run are simulated, not sent as real packets"
-            raise ExperimentError(f"{problem}; leave --backend out", key=f"flow[{number}].arrivals")
+    _refuse_others(resolved, is_real=is_real)
     flows = [flow for one in resolved for flow in one.flows if is_real and flow.transport == "tcp"]
     store = Store.default()
     with ExitStack() as held:
@@ -232,6 +226,23 @@ def run_each(
             if isinstance(error, KeyboardInterrupt):
                 raise Interrupted(runs.kept, runs.total) from None
             raise
+
+
+def _refuse_others(resolved: Sequence[Experiment], *, is_real: bool) -> None:
+    """Raises `ExperimentError` for a flow that this backend cannot have."""
+    for number, flow in (pair for one in resolved for pair in enumerate(one.flows)):
+        if flow.command is not None and not is_real:
+            problem, key = (
+                'a program sends real packets; run it with the backend "linux"',
+                "command",
+            )
+        elif flow.transport == "udp" and is_real:
+            problem, key = '"udp" is simulated only; leave --backend out', "transport"
+        elif flow.arrivals is not None and is_real:
+            problem, key = "many transfers are simulated only; leave --backend out", "arrivals"
+        else:
+            continue
+        raise ExperimentError(problem, key=f"flow[{number}].{key}")
 
 
 class _Done(NamedTuple):

@@ -162,7 +162,8 @@ class Flow(_Table):
         app_rate: The rate at which its application writes; None for no limit.
         app_rates: Instead of `app_rate`, a schedule: pairs of time after its start and rate.
         repeat: How many such flows there are.
-        transport: ``"tcp"`` or ``"udt"``.
+        transport: ``"tcp"``, ``"udt"``, or ``"udp"``, which sends at its `app_rate` whatever
+            happens; then `cc` is ``"none"``.
         transport_options: Options of UDT.
         stack: Its TCP stack; None for the experiment's.
         stack_options: Options of its stack.
