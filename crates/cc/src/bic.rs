@@ -41,6 +41,8 @@
 //! It compensated for delayed acknowledgements while the kernel counted acknowledgements. Since 4.0
 //! the kernel counts packets and CUBIC has no `ratio`, but BIC kept it and is about twice as fast as
 //! its formulas. `ack_ratio=off` gives the formulas.
+//!
+//! [`crate::BicLinux`] is the rule for `arithmetic=linux`: whole packets and jiffies.
 
 use crate::{Ack, CaState, ConfigError, CongestionEvent, Metric, Options, Path, WindowRule};
 
