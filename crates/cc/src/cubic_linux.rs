@@ -82,7 +82,10 @@ struct Epoch {
 fn cubic_root(a: u64) -> u64 {
     let root = libm::cbrt(a as f64) as u64;
     // The floating-point root may be off by one.
-    (root.saturating_sub(1)..=root + 1).rev().find(|x| x * x * x <= a).unwrap_or(0)
+    (root.saturating_sub(1)..=root + 1)
+        .rev()
+        .find(|&x| u128::from(x).pow(3) <= a.into())
+        .unwrap_or(0)
 }
 
 impl CubicLinux {
@@ -136,7 +139,7 @@ impl CubicLinux {
         Epoch {
             epoch_start: now,
             bic_origin_point: self.last_max_cwnd.max(cwnd),
-            bic_k: cubic_root((1 << CUBE_SHIFT) / self.c * distance),
+            bic_k: cubic_root(((1 << CUBE_SHIFT) / self.c).saturating_mul(distance)),
             tcp_cwnd: cwnd,
             ack_cnt: acked,
         }
@@ -147,11 +150,12 @@ impl CubicLinux {
         let rtt = clock.of_span(self.delay_min.unwrap_or(Span::ZERO));
         let t = ((now - epoch.epoch_start + rtt) << BICTCP_HZ) / clock.hz;
         let from_plateau = u128::from(t.abs_diff(epoch.bic_k));
-        let delta = (u128::from(self.c) * from_plateau.pow(3) >> CUBE_SHIFT) as u64;
+        let delta = (u128::from(self.c) * from_plateau.pow(3)) >> CUBE_SHIFT;
+        let delta = u64::try_from(delta).unwrap_or(u64::MAX);
         let target = if t < epoch.bic_k {
             epoch.bic_origin_point.saturating_sub(delta)
         } else {
-            epoch.bic_origin_point + delta
+            epoch.bic_origin_point.saturating_add(delta)
         };
         let cnt = if target > cwnd { cwnd / (target - cwnd) } else { 100 * cwnd };
         if self.last_max_cwnd == 0 { cnt.min(MAX_INITIAL_CNT) } else { cnt }
