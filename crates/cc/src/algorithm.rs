@@ -1,12 +1,14 @@
 //! The list of algorithms: one place that gives the enum, the names and the parsing.
 
+use crate::arithmetic::Arithmetic;
 use crate::bbr::version;
 use crate::{
-    Ack, AdaptiveUdt, AnySlowStart, Balia, BbrV1, BbrV3, Bic, ConfigError, CongestionControl,
-    CongestionEvent, ConnectionConfig, ControlParameters, Copa, Cubic, Cubic2006, CubicParameters,
-    CustomAlgorithm, Dbac, Dctcp, Fast, HighSpeed, Htcp, Hybla, Illinois, LedbatPlusPlus, Lia,
-    Metric, Olia, OptionInfo, Options, Path, Prague, Reno, Scalable, Sent, StandardSlowStart, Udt,
-    Vegas, WeightedVegas, Westwood, WindowRule, Windowed, Yeah,
+    Ack, AdaptiveUdt, AnyArithmetic, AnySlowStart, Balia, BbrV1, BbrV3, Bic, BicLinux, ConfigError,
+    CongestionControl, CongestionEvent, ConnectionConfig, ControlParameters, Copa, Cubic,
+    Cubic2006, CubicLinux, CubicParameters, CustomAlgorithm, Dbac, Dctcp, Fast, HighSpeed, Htcp,
+    Hybla, Illinois, LedbatPlusPlus, Lia, Metric, Olia, OptionInfo, Options, Path, Prague, Reno,
+    Scalable, Sent, StandardSlowStart, Udt, Vegas, WeightedVegas, Westwood, WindowRule, Windowed,
+    Yeah,
 };
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
@@ -132,8 +134,12 @@ algorithms! {
     /// Reno.
     "reno" Reno(Windowed<Reno, AnySlowStart>) = |options, init| windowed(Reno, options, init);
     /// CUBIC.
-    "cubic" Cubic(Windowed<Cubic, AnySlowStart>) = |options, init| {
-        let rule = Cubic::new(CubicParameters::from_options(options)?);
+    "cubic" Cubic(Windowed<AnyArithmetic<Cubic, CubicLinux>, AnySlowStart>) = |options, init| {
+        let parameters = CubicParameters::from_options(options)?;
+        let rule = match Arithmetic::from_options(options)? {
+            Arithmetic::Exact => AnyArithmetic::Exact(Cubic::new(parameters)),
+            Arithmetic::Linux => AnyArithmetic::Linux(Box::new(CubicLinux::new(parameters))),
+        };
         windowed_from(rule, AnySlowStart::LINUX, 0.0, options, init)
     };
     /// CUBIC as of Linux 2.6.18.
@@ -142,8 +148,13 @@ algorithms! {
         windowed_from(rule, AnySlowStart::STANDARD, 100.0, options, init)
     };
     /// BIC.
-    "bic" Bic(Windowed<Bic, AnySlowStart>) = |options, init| {
-        windowed(Bic::from_options(options)?, options, init)
+    "bic" Bic(Windowed<AnyArithmetic<Bic, BicLinux>, AnySlowStart>) = |options, init| {
+        let exact = Bic::from_options(options)?;
+        let rule = match Arithmetic::from_options(options)? {
+            Arithmetic::Exact => AnyArithmetic::Exact(exact),
+            Arithmetic::Linux => AnyArithmetic::Linux(Box::new(BicLinux::new(exact))),
+        };
+        windowed(rule, options, init)
     };
     /// HighSpeed TCP.
     "hstcp" HighSpeed(Windowed<HighSpeed, AnySlowStart>) = |options, init| {

@@ -41,27 +41,29 @@
 //! It compensated for delayed acknowledgements while the kernel counted acknowledgements. Since 4.0
 //! the kernel counts packets and CUBIC has no `ratio`, but BIC kept it and is about twice as fast as
 //! its formulas. `ack_ratio=off` gives the formulas.
+//!
+//! [`crate::BicLinux`] is the rule for `arithmetic=linux`: whole packets and jiffies.
 
 use crate::{Ack, CaState, ConfigError, CongestionEvent, Metric, Options, Path, WindowRule};
 
 /// Binary search covers 1/B of the distance in a round trip (Linux's `BICTCP_B`).
-const B: f64 = 4.0;
+pub(crate) const B: f64 = 4.0;
 /// Minimum growth before the first loss, as a fraction of the window (Linux: 20 acknowledgements
 /// for a packet).
 const FIRST_GROWTH: f64 = 1.0 / 20.0;
 /// Bits of `delayed_ack` that are fraction (Linux's `ACK_RATIO_SHIFT`).
-const ACK_RATIO_SHIFT: u32 = 4;
+pub(crate) const ACK_RATIO_SHIFT: u32 = 4;
 /// `delayed_ack` at first and after a timeout.
 const DELAYED_ACK: u32 = 2 << ACK_RATIO_SHIFT;
 
 /// BIC's rule.
 #[derive(Clone, Copy, Debug)]
 pub struct Bic {
-    s_max: f64,
-    low_window: f64,
-    beta: f64,
-    smooth_part: f64,
-    fast_convergence: bool,
+    pub(crate) s_max: f64,
+    pub(crate) low_window: f64,
+    pub(crate) beta: f64,
+    pub(crate) smooth_part: f64,
+    pub(crate) fast_convergence: bool,
     /// Whether growth is multiplied by `ratio`.
     ack_ratio: bool,
     /// `ratio`, in sixteenths.
@@ -104,13 +106,14 @@ impl Bic {
         }
     }
 
+    /// Average packets per acknowledgement, in sixteenths; 16 with `ack_ratio=off`.
+    pub(crate) fn ratio_in_sixteenths(&self) -> u32 {
+        if self.ack_ratio { self.delayed_ack } else { 1 << ACK_RATIO_SHIFT }
+    }
+
     /// Average packets per acknowledgement; 1 with `ack_ratio=off`.
     fn ratio(&self) -> f64 {
-        if self.ack_ratio {
-            f64::from(self.delayed_ack) / f64::from(1 << ACK_RATIO_SHIFT)
-        } else {
-            1.0
-        }
+        f64::from(self.ratio_in_sixteenths()) / f64::from(1 << ACK_RATIO_SHIFT)
     }
 }
 

@@ -33,25 +33,26 @@
 //! |---|---|---|---|
 //! | 4.2 `RTT` in the target | smoothed | minimum | Linux |
 //! | 4.2 `K` and `W_max` if `cwnd_epoch > W_max` | equation 2: `K < 0` | `K = 0`, `W_max = cwnd_epoch` | Linux |
-//! | 4.2 target at or below `cwnd` | no growth | 1 packet in 100 round trips | RFC |
-//! | 4.2 resolution | exact | whole packets and jiffies | RFC |
+//! | 4.2 target at or below `cwnd` | no growth | 1 packet in 100 round trips | RFC; Linux with `arithmetic=linux` |
+//! | 4.2 resolution | exact | whole packets and jiffies | RFC; Linux with `arithmetic=linux` |
 //! | 4.3 test for the region | `W_cubic(t) < W_est` | `target < W_est` | Linux |
 //! | 4.3 in the region | `cwnd = W_est` at once | `target = W_est` | Linux |
 //! | 4.3 `alpha_cubic` once `W_est >= cwnd_prior` | 1 | unchanged, as in RFC 8312 | Linux; RFC with `tcp_friendliness=rfc` |
-//! | 4.3 `alpha_cubic` for `beta_cubic` 0.7 | 0.529 | 8/15, by integer division | RFC |
+//! | 4.3 `alpha_cubic` for `beta_cubic` 0.7 | 0.529 | 8/15, by integer division | RFC; Linux with `arithmetic=linux` |
 //! | 4.4, 4.5 growth | for each acknowledgement | for each packet acknowledged | Linux |
 //! | 4.6 `ssthresh` | `beta_cubic * flight_size`; `cwnd` allowed if it does not grow unused | `cwnd` | Linux |
-//! | 4.6 `beta_cubic` | 0.7 | 717/1024 | RFC |
+//! | 4.6 `beta_cubic` | 0.7 | 717/1024 | RFC; Linux with `arithmetic=linux` |
 //! | 4.6 minimum `cwnd` after an ECN echo | 1 | 2 | Linux |
 //! | 4.8 `cwnd` after a timeout | 1 (RFC 5681) | packets in flight + 1 | Linux |
 //! | 4.8, 4.10 growth while `W_max` is unknown | `W_max = cwnd_epoch`, `K = 0` | the same, and at least 5 % a round trip | Linux |
 //! | 4.9 spurious congestion | may restore `cwnd`, `ssthresh`, `cwnd_prior`, `W_max` and the epoch | restores `cwnd` and `ssthresh` only, where they are now lower | Linux |
 //! | 4.10 slow start continues while | `cwnd <= ssthresh` | `cwnd < ssthresh` | Linux |
 //! | 4.10 slow start | HyStart++ | HyStart | Linux; RFC with `hystart=plusplus` |
-//! | 5.1 `C` | 0.4 | 410/1024 | RFC |
+//! | 5.1 `C` | 0.4 | 410/1024 | RFC; Linux with `arithmetic=linux` |
 //! | 5.8 time excluded from `t` | all application-limited time | idle time | idle time that the application caused |
 //!
-//! The last column names the source that this module follows. The RFC and Linux agree on `W_max` after a
+//! The last column names the source that this module follows. [`crate::CubicLinux`] is the rule for
+//! `arithmetic=linux`. The RFC and Linux agree on `W_max` after a
 //! timeout (4.8): it is the window at the start of the next epoch. [`crate::Windowed`] implements what
 //! CUBIC shares with Reno: the window after a timeout, the undo, the minimum of `ssthresh`.
 

@@ -50,8 +50,9 @@
 //! the large path sends `currentCubic`: equation 6 is not applied.
 
 use crate::algorithm::windowed;
+use crate::arithmetic::Arithmetic;
 use crate::coupled::{Member, siblings, this_subflow};
-use crate::lia::{self, Arithmetic};
+use crate::lia;
 use crate::{
     Ack, AnySlowStart, ConfigError, CongestionControl, CongestionEvent, ConnectionConfig,
     ControlParameters, Cubic, CubicParameters, Metric, Options, Path, Sent, WindowRule, Windowed,

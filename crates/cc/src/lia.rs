@@ -25,6 +25,7 @@
 //!
 //! A subflow without siblings is Reno.
 
+use crate::arithmetic::Arithmetic;
 use crate::coupled::{Member, siblings, this_subflow};
 use crate::{Ack, ConfigError, CongestionEvent, Metric, Options, Path, WindowRule};
 
@@ -40,25 +41,9 @@ pub(crate) fn alpha(members: impl Iterator<Item = Member>) -> f64 {
     total * best / (rates * rates)
 }
 
-/// How the growth for an acknowledgement is computed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Arithmetic {
-    /// For each packet, exactly.
-    #[default]
-    Exact,
-    /// For each acknowledgement, in whole 4096ths of a packet.
-    Linux,
-}
-
 impl Arithmetic {
-    /// Takes the option `arithmetic`.
-    pub(crate) fn from_options(options: &mut Options) -> Result<Arithmetic, ConfigError> {
-        let named = [("exact", Arithmetic::Exact), ("linux", Arithmetic::Linux)];
-        options.choice("arithmetic", Arithmetic::Exact, &named, "exact or linux")
-    }
-
     /// Growth of a window of `cwnd` packets for an acknowledgement of `acked` packets; `total` is the
-    /// sum of all windows.
+    /// sum of all windows. Linux's is the same for each acknowledgement, in whole 4096ths of a packet.
     #[inline]
     pub(crate) fn growth(self, acked: f64, cwnd: f64, alpha: f64, total: f64) -> f64 {
         match self {

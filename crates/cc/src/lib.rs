@@ -18,13 +18,16 @@
 extern crate alloc;
 
 mod algorithm;
+mod arithmetic;
 pub mod balia;
 pub mod bbr;
 pub mod bic;
+pub mod bic_linux;
 pub mod copa;
 mod coupled;
 pub mod cubic;
 pub mod cubic_2006;
+pub mod cubic_linux;
 pub mod dbac;
 pub mod dctcp;
 mod event;
@@ -60,12 +63,15 @@ pub mod wvegas;
 pub mod yeah;
 
 pub use algorithm::{Algorithm, NAMES};
+pub use arithmetic::AnyArithmetic;
 pub use balia::Balia;
 pub use bbr::{BbrV1, BbrV3};
 pub use bic::Bic;
+pub use bic_linux::BicLinux;
 pub use copa::Copa;
 pub use cubic::{Cubic, Parameters as CubicParameters, RenoFriendly};
 pub use cubic_2006::Cubic2006;
+pub use cubic_linux::CubicLinux;
 pub use dbac::Dbac;
 pub use dctcp::Dctcp;
 pub use event::{
