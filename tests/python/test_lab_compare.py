@@ -5,30 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from browser import Browser
 from lab_in_browser import DONE, MARKS, TWO, choose, click, file_of, open_lab, text
 from test_accessible import AXE, serious
 
 from dumbbell.lab import Shared, page_with, read_link, to_fragment
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
+
+    from browser import Browser
 
 pytestmark = MARKS
 
 BOTH = f"{DONE} && document.querySelectorAll('.pair .panel').length > 0"
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("compare")
-
-
-@pytest.fixture(scope="module")
-def browser(folder: Path) -> Iterator[Browser]:
-    with Browser(folder / "profile") as browser:
-        yield browser
 
 
 def cells(browser: Browser, table: str) -> list[list[str]]:

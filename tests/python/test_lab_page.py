@@ -7,7 +7,6 @@ import re
 from typing import TYPE_CHECKING
 
 import pytest
-from browser import Browser
 from lab_in_browser import DONE, MARKS, TWO, choose, click, file_of, open_lab, saved, text, write
 from PIL import Image
 from test_accessible import AXE, serious
@@ -15,21 +14,11 @@ from test_accessible import AXE, serious
 from dumbbell.lab import Shared, page_with, read_link, to_fragment
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
+    from browser import Browser
+
 pytestmark = MARKS
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("lab")
-
-
-@pytest.fixture(scope="module")
-def browser(folder: Path) -> Iterator[Browser]:
-    with Browser(folder / "profile") as browser:
-        yield browser
 
 
 def test_the_page_opens_from_a_disk_and_asks_for_nothing(browser: Browser, folder: Path) -> None:
