@@ -11,6 +11,7 @@ from lab_in_browser import DONE, MARKS, TWO, choose, click, file_of, open_lab, s
 from PIL import Image
 from test_accessible import AXE, serious
 
+from dumbbell import _core
 from dumbbell.lab import Shared, page_with, read_link, to_fragment
 
 if TYPE_CHECKING:
@@ -54,6 +55,39 @@ def test_the_form_follows_the_file(browser: Browser, folder: Path) -> None:
     write(browser, "rate =", 'rate = "20 Mbit/s"')
     browser.wait_for("document.querySelector('.slider .value').value === '20 Mbit/s'")
     browser.wait_for(DONE)
+
+
+def options_of(browser: Browser, label: str) -> list[str]:
+    """The values that a field of the form offers."""
+    found: list[str] = browser.evaluate(
+        "[...[...document.querySelectorAll('label')]"
+        f".find(e => e.textContent.startsWith({json.dumps(label)})).querySelectorAll('option')]"
+        ".map(e => e.value)"
+    )
+    return found
+
+
+def test_the_form_offers_every_aqm_and_ecn_of_the_schema(browser: Browser, folder: Path) -> None:
+    open_lab(browser, folder, TWO.replace('queue = "1 BDP"', 'aqm = "step(threshold=2 ms)"'))
+    browser.wait_for("!!document.querySelector('.choice option[value=step]')")
+    properties = json.loads(_core.experiment_schema())["properties"]
+    [aqms, *_] = properties["link"]["items"]["properties"]["aqm"]["anyOf"]
+    assert options_of(browser, "Queue management") == ["", *aqms["enum"]]
+    assert options_of(browser, "ECN") == properties["stack_options"]["properties"]["ecn"]["enum"]
+    assert browser.evaluate("document.querySelector('.choice select').value") == "step"
+
+
+def test_a_form_makes_an_l4s_scenario(browser: Browser, folder: Path) -> None:
+    open_lab(browser, folder)
+    choose(browser, "Algorithm of one", "prague")
+    browser.wait_for("document.querySelector('.status')?.textContent.includes('dualpi2')")
+    choose(browser, "Queue management", "dualpi2")
+    browser.wait_for(f"{DONE} && !document.querySelector('.warning')")
+    choose(browser, "ECN", "l4s")
+    browser.wait_for("document.querySelector('.cm-content').textContent.includes('\"l4s\"')")
+    browser.wait_for(DONE)
+    assert 'aqm = "dualpi2"' in file_of(browser)
+    assert browser.complaints == []
 
 
 def test_values_are_written_beside_the_sliders(browser: Browser, folder: Path) -> None:

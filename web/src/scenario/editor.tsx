@@ -10,6 +10,7 @@ import { EditorView, highlightActiveLine, hoverTooltip, keymap, lineNumbers } fr
 import { tags } from "@lezer/highlight";
 import { useEffect, useRef } from "preact/hooks";
 import type { Facts, Problem } from "../engine/protocol";
+import { valuesOf } from "./schema";
 
 const highlight = HighlightStyle.define([
   { tag: [tags.propertyName, tags.definition(tags.propertyName)], color: "var(--link)" },
@@ -51,16 +52,8 @@ function complete(facts: Facts, context: CompletionContext) {
   const table = tableAt(context.state, line.number);
   const value = /^\s*(\w+)\s*=\s*"([\w+-]*)$/.exec(before);
   if (value) {
-    const kinds: Record<string, string[]> = {
-      cc: facts.algorithms,
-      aqm: ["red", "codel", "fq_codel", "pie"],
-      stack: facts.topics.filter((topic) => facts.explanations[topic]?.includes(": a TCP stack.")),
-      transport: ["tcp", "udt"],
-      ecn: ["off", "classic", "accurate"],
-      queue: ["1 BDP", "0.5 BDP", "100 packets", "unlimited"],
-    };
-    const known = kinds[value[1] ?? ""];
-    return known ? { from: context.pos - (value[2] ?? "").length, options: known.map((label) => ({ label })) } : null;
+    const known = valuesOf(facts.schema, table === "experiment" ? (value[1] ?? "") : `${table}.${value[1] ?? ""}`);
+    return known.length ? { from: context.pos - (value[2] ?? "").length, options: known.map((label) => ({ label })) } : null;
   }
   const word = /^\s*(\w*)$/.exec(before);
   if (!word || (!word[1] && !context.explicit)) return null;

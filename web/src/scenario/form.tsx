@@ -4,6 +4,7 @@ import { useState } from "preact/hooks";
 import type { Facts, FlowSpec, Valid } from "../engine/protocol";
 import { styleOf } from "../results/looks";
 import { rateText, seconds, short, timeText, withUnit } from "./quantities";
+import { valuesOf } from "./schema";
 import { addFlow, hasKey, removeFlow, setKey } from "./text";
 
 interface Props {
@@ -65,13 +66,8 @@ function Slider({ label, value, low, high, shown, zero, disabled, title, set, wr
   );
 }
 
-const AQMS = [
-  ["", "tail drop"],
-  ["codel", "CoDel"],
-  ["fq_codel", "FQ-CoDel"],
-  ["pie", "PIE"],
-  ["red", "RED"],
-];
+/** AQMs as the literature writes them. */
+const AQM_TITLES: Record<string, string> = { codel: "CoDel", dualpi2: "DualPI2", fq_codel: "FQ-CoDel", pie: "PIE", red: "RED", step: "step marking" };
 
 /** The base RTT of a flow, s: its links' delays and what is left for the way back. */
 function baseRtt(checked: Valid, flow: FlowSpec): number {
@@ -86,7 +82,7 @@ function rttOf(checked: Valid, link: string): number {
   return Math.max(...crossing.map((flow) => baseRtt(checked, flow)), 1e-6);
 }
 
-function LinkFields({ text, checked, change, at }: Props & { checked: Valid; at: number }) {
+function LinkFields({ text, checked, facts, change, at }: Props & { checked: Valid; at: number }) {
   const link = checked.scenario.links[at];
   const keys = checked.experiment.link[at];
   if (!link || !keys) return null;
@@ -140,10 +136,11 @@ function LinkFields({ text, checked, change, at }: Props & { checked: Valid; at:
       <Slider label="Loss" title="Of packets at random" value={loss} low={1e-6} high={0.1} zero shown={Number.isNaN(loss) ? "in bursts" : loss ? `${short(loss * 100)} %` : "none"} set={(value) => set("loss", value ? `${short(value * 100)} %` : null)} write={(value) => set("loss", value === "none" ? null : withUnit(value, "%"))} />
       <label class="choice">
         <span>Queue management</span>
-        <select value={aqm} onChange={(event) => set("aqm", event.currentTarget.value || null)}>
-          {AQMS.map(([name, title]) => (
+        <select value={aqm} title={facts?.explanations[aqm]} onChange={(event) => set("aqm", event.currentTarget.value || null)}>
+          <option value="">tail drop</option>
+          {valuesOf(facts?.schema ?? {}, "link.aqm").map((name) => (
             <option key={name} value={name}>
-              {title}
+              {AQM_TITLES[name] ?? name}
             </option>
           ))}
         </select>
@@ -195,7 +192,7 @@ function FlowRow({ text, checked, facts, own, change, at }: Props & { checked: V
 }
 
 export function Form(props: Props) {
-  const { text, checked, change } = props;
+  const { text, checked, facts, change } = props;
   const [chosen, choose] = useState(0);
   if (!checked) return <p class="soft">The form follows when the file is valid.</p>;
   const { links } = checked.scenario;
@@ -257,9 +254,9 @@ export function Form(props: Props) {
         <label>
           ECN{" "}
           <select value={ecn} onChange={(event) => change(setKey(text, "stack_options", 0, "ecn", event.currentTarget.value))}>
-            <option value="off">off</option>
-            <option value="classic">classic</option>
-            <option value="accurate">accurate</option>
+            {valuesOf(facts?.schema ?? {}, "stack_options.ecn").map((name) => (
+              <option key={name}>{name}</option>
+            ))}
           </select>
         </label>
       </div>
