@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -232,120 +231,6 @@ def test_a_hostile_title_is_text(browser: Browser, folder: Path) -> None:
     assert browser.complaints == []
 
 
-MINE = """\
-class Mine extends WindowRule {
-  increase(cwnd, acked, path, ack) {
-    return acked / cwnd;
-  }
-  decrease(cwnd, path, event) {
-    return cwnd / 2;
-  }
-}
-"""
-
-
-def start_own_code(browser: Browser, folder: Path, code: str) -> None:
-    """Opens a scenario whose first flow has own code, and starts it."""
-    page = folder / "own.html"
-    toml = TWO.replace('"bbr3"', '"own.js:Mine"')
-    page.write_text(page_with(Shared(toml, code)))
-    browser.call("Page.navigate", url="about:blank")
-    browser.complaints.clear()
-    browser.open(page)
-    browser.wait_for("document.querySelector('.status')?.textContent.includes('code of its own')")
-    assert not browser.evaluate(DONE), "code that came with the page waits to be started"
-    click(browser, "Run")
-
-
-def test_own_code_in_a_worker_behaves_as_the_same_rule_built_in(
-    browser: Browser, folder: Path
-) -> None:
-    start_own_code(browser, folder, MINE)
-    browser.wait_for(DONE)
-    own = text(browser, ".tables tbody tr:first-child")
-    open_lab(browser, folder, TWO.replace('"bbr3"', '"reno"'))
-    built_in = text(browser, ".tables tbody tr:first-child")
-    assert own.replace("Mine", "Reno") == built_in
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "said"),
-    [
-        ("return acked / cwnd;", "return path.a.b;", "Mine: line 3: Cannot read properties"),
-        ("return acked / cwnd;", "return NaN;", "Mine: the increase is NaN after increase; an"),
-        ("return acked / cwnd;", "for (;;);", "own.js: the code has not returned for 5 s"),
-        ("return acked / cwnd;", "return (;", "own.js, line 3: Uncaught SyntaxError"),
-        ("WindowRule", "Object", "extends none of WindowRule, RoundControl and"),
-        ("return cwnd / 2;", "return path.a.b;", "s of simulated time"),
-        ("class Mine", "for (;;);\nclass Mine", "own.js: the code has not returned for 5 s"),
-        ("return acked / cwnd;", "return document.title;", "document is not defined"),
-        ("return acked / cwnd;", "importScripts('http://a/');", "failed to load"),
-    ],
-)
-def test_own_code_that_fails_is_told(
-    browser: Browser, folder: Path, old: str, new: str, said: str
-) -> None:
-    start_own_code(browser, folder, MINE.replace(old, new))
-    browser.wait_for("!!document.querySelector('.problems')")
-    assert said in text(browser, ".problems")
-
-
-ROUND = """\
-class Mine extends RoundControl {
-  on_round(path, report) {
-    if (report.number > 5) BAD;
-  }
-}
-"""
-EVENTS = """\
-class Mine extends CongestionControl {
-  on_ack(path, ack) {}
-  on_congestion(path, event) {}
-  on_established(path) {
-    this.timer = path.now + 1;
-  }
-  on_timer(path) {
-    BAD;
-  }
-}
-"""
-
-
-@pytest.mark.parametrize(
-    ("code", "bad", "said"),
-    [
-        (ROUND, "this.a.b.c", "Mine: line 3: Cannot read properties"),
-        (ROUND, "this.cwnd = NaN", "Mine: cwnd is NaN after on_round; a window is"),
-        (ROUND, "for (;;);", "own.js: the code has not returned for 5 s"),
-        (EVENTS, "this.a.b.c", "Mine: line 8: Cannot read properties"),
-        (EVENTS, "this.timer = path.now", "Mine: timer is 1.0"),
-        (EVENTS, "this.pacing_rate = -1", "Mine: pacing_rate is -1 after on_timer"),
-        (EVENTS, "while (true) this.x = 1", "own.js: the code has not returned for 5 s"),
-    ],
-)
-def test_errors_of_rounds_and_events_have_line_and_time(
-    browser: Browser, folder: Path, code: str, bad: str, said: str
-) -> None:
-    start_own_code(browser, folder, code.replace("BAD", bad))
-    browser.wait_for("!!document.querySelector('.problems')")
-    found = text(browser, ".problems")
-    assert said in found
-    assert "own.js" in found or re.search(r"after [\d.]+ m?s of simulated time", found)
-
-
-@pytest.mark.parametrize("base", ["WindowRule", "RoundControl", "CongestionControl"])
-def test_a_first_own_algorithm_is_a_click_away(browser: Browser, folder: Path, base: str) -> None:
-    open_lab(browser, folder)
-    choose(browser, "as a", base)
-    browser.evaluate("new Promise(done => requestAnimationFrame(() => setTimeout(done)))")
-    click(browser, "Write an algorithm")
-    browser.wait_for(f"document.querySelector('.tables').textContent.includes('Mine') && {DONE}")
-    assert "own.js:Mine" in file_of(browser)
-    assert f"class Mine extends {base}" in text(browser, ".scenario")
-    if AXE.is_file():
-        assert serious(browser) == []
-
-
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1280, 1920])
 def test_the_page_fits_any_width(browser: Browser, folder: Path, dark: bool, width: int) -> None:
@@ -468,3 +353,44 @@ def test_a_link_opens_the_animation_at_its_time(browser: Browser, folder: Path) 
     at = browser.evaluate("Number(document.querySelector('.slider.time input').value)")
     assert at == pytest.approx(4.5, abs=0.2)
     browser.wait_for("/&tab=watch&at=4\\./.test(location.hash)")
+
+
+def test_a_link_keeps_the_zoom_and_the_hidden_flows(browser: Browser, folder: Path) -> None:
+    open_lab(browser, folder)
+    browser.wait_for("location.hash.length > 100")
+    assert "&" not in browser.evaluate("location.hash")
+    browser.drag("[data-panel=windows] .u-over", 0.5, 0.75)
+    browser.evaluate("document.querySelector('.legend button:last-of-type').click()")
+    browser.wait_for("/&zoom=[\\d.]+-[\\d.]+&hide=1$/.test(location.hash)")
+    link = browser.evaluate("location.href")
+    assert read_link(link).toml == TWO
+    browser.call("Page.navigate", url="about:blank")
+    browser.call("Page.navigate", url=link)
+    browser.wait_for(DONE)
+    chart = "document.querySelector('[data-panel=windows] [role=slider]')"
+    shown = browser.evaluate(f"[{chart}.ariaValueMin, {chart}.ariaValueMax].map(Number)")
+    assert shown == pytest.approx([3.0, 4.5], abs=0.1)
+    pressed = "[...document.querySelectorAll('.legend button')].map(e => e.ariaPressed)"
+    assert browser.evaluate(pressed) == ["true", "false"]
+    click(browser, "All")
+    browser.evaluate("document.querySelector('.legend button:last-of-type').click()")
+    browser.wait_for("!location.hash.includes('&')")
+
+
+@pytest.mark.parametrize(
+    "view", ["zoom=5-1", "zoom=.-9", "zoom=7-8", "hide=,", "hide=7,99999999999"]
+)
+def test_a_senseless_view_in_a_link_shows_everything(
+    browser: Browser, folder: Path, view: str
+) -> None:
+    page = folder / "view.html"
+    page.write_text(page_with())
+    browser.complaints.clear()
+    browser.call("Page.navigate", url="about:blank")
+    browser.call("Page.navigate", url=f"{page.as_uri()}#{to_fragment(Shared(TWO))}&{view}")
+    browser.wait_for(DONE)
+    chart = "document.querySelector('[data-panel=windows] [role=slider]')"
+    assert browser.evaluate(f"[{chart}.ariaValueMin, {chart}.ariaValueMax].map(Number)") == [0, 6]
+    pressed = "[...document.querySelectorAll('.legend button')].map(e => e.ariaPressed)"
+    assert browser.evaluate(pressed) == ["true", "true"]
+    assert browser.complaints == []

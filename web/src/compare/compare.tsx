@@ -4,19 +4,18 @@ import { useState } from "preact/hooks";
 import type { Valid } from "../engine/protocol";
 import type { Lab } from "../state";
 import { Algorithms } from "./algorithms";
-import { Pair } from "./pair";
+import { Pair, type Shown } from "./pair";
 
-interface Props {
+interface Props extends Shown {
   lab: Lab;
   checked: Valid;
   algorithms: string[];
-  dark: boolean;
 }
 
 const KINDS = { pair: "Two scenarios", algorithms: "Algorithms on this path" } as const;
 type Kind = keyof typeof KINDS;
 
-export function Compare({ lab, checked, algorithms, dark }: Props) {
+export function Compare({ lab, checked, algorithms, ...shown }: Props) {
   const [kind, setKind] = useState<Kind>("pair");
   return (
     <>
@@ -27,7 +26,7 @@ export function Compare({ lab, checked, algorithms, dark }: Props) {
           </button>
         ))}
       </div>
-      {kind === "pair" && <Pair lab={lab} dark={dark} />}
+      {kind === "pair" && <Pair lab={lab} {...shown} />}
       {kind === "algorithms" && <Algorithms checked={checked} source={lab.source} algorithms={algorithms} choose={lab.setSource} />}
     </>
   );
