@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Measures the laboratory's engine in Chromium beside the native one, in turn.
 
-Usage: bench_lab.py [PAIRS]. Each run is 60 s at 1 Gbit/s, 100 ms, with a queue of 1 BDP. Time is the
-processor time of the thread that runs it: Chromium's worker, or this one. Both make the tables.
+Usage: bench_lab.py [PAIRS]. Each run is 60 s at 1 Gbit/s, 100 ms, with a queue of 1 BDP. Time is
+the processor time of the thread that runs it: Chromium's worker, or this one. Both make the tables.
 """
 
 from __future__ import annotations
@@ -51,8 +51,11 @@ WORKER = """
 })()
 """
 RUN = """
-worker.ask({{ kind: "run", source: {{ toml: {toml}, code: "", traces: {{}}, beside: "" }}, seed: 1 }})
-  .then(({{ dataPackets, tables }}) => [dataPackets, tables.flows.retransmitted.reduce((a, b) => a + b, 0)])
+(async () => {{
+  const source = {{ toml: {toml}, code: "", traces: {{}}, beside: "" }};
+  const {{ dataPackets, tables }} = await worker.ask({{ kind: "run", source, seed: 1 }});
+  return [dataPackets, tables.flows.retransmitted.reduce((a, b) => a + b, 0)];
+}})()
 """
 
 
