@@ -121,10 +121,21 @@ def test_a_mistake_is_marked_at_its_line(browser: Browser, folder: Path) -> None
     browser.wait_for(f"!document.querySelector('.problems') && {DONE}")
 
 
+def test_keys_that_follow_fast_are_all_written(browser: Browser, folder: Path) -> None:
+    open_lab(browser, folder)
+    title = 'title = "Why two flows fight over one queue'
+    write(browser, "title =", title[:1])
+    for key in title[1:]:
+        browser.call("Input.insertText", text=key)
+    browser.wait_for(f"{DONE} && document.querySelector('.presets').textContent.includes('fight')")
+    assert file_of(browser).startswith(f'{title}"\n')
+
+
 def test_seeds_are_bands_and_the_table_has_intervals(browser: Browser, folder: Path) -> None:
     toml = TWO.replace('"6 s"', '"6 s"\nseeds = 3\nstart_jitter = "100 ms"')
     open_lab(browser, folder, toml)
     assert "±" in text(browser, ".tables")
+    assert "(seed 1)" in text(browser, "[data-panel=states] .head")
     assert "Means of 3 seeds" in text(browser, ".tables")
     choose(browser, "Seeds", "2")
     browser.wait_for(

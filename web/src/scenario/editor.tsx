@@ -8,7 +8,7 @@ import { lintGutter, setDiagnostics, type Diagnostic } from "@codemirror/lint";
 import { Compartment, EditorState, type Extension } from "@codemirror/state";
 import { EditorView, highlightActiveLine, hoverTooltip, keymap, lineNumbers } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import type { Facts, Problem } from "../engine/protocol";
 import { valuesOf } from "./schema";
 
@@ -138,7 +138,8 @@ export function Editor({ text, label, facts, problems, change, extensions }: Pro
     return () => view.current?.destroy();
   }, []);
 
-  useEffect(() => {
+  // Before the next key: an effect after it would put back the text without that key.
+  useLayoutEffect(() => {
     const editor = view.current;
     const now = editor?.state.doc.toString() ?? "";
     if (!editor || now === text) return;
