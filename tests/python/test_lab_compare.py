@@ -147,6 +147,11 @@ def test_algorithms_are_compared_on_the_path_and_one_is_chosen(
     assert "±" in text(browser, ".compare")
     if AXE.is_file():
         assert serious(browser) == []
+    browser.wait_for("location.hash.endsWith('&tab=compare&compare=algorithms')")
+    link = browser.evaluate("location.href")
+    browser.call("Page.navigate", url="about:blank")
+    browser.call("Page.navigate", url=link)
+    browser.wait_for("document.querySelectorAll('.compare tbody tr').length === 8")
     click(browser, "Vegas")
     browser.wait_for("document.querySelector('.cm-content').textContent.includes('\"vegas\"')")
     assert browser.complaints == []

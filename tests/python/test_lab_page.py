@@ -109,6 +109,21 @@ def test_values_are_written_beside_the_sliders(browser: Browser, folder: Path) -
     browser.wait_for("!document.querySelector('.problems')")
 
 
+def test_what_is_being_written_stays_when_the_page_is_redrawn(
+    browser: Browser, folder: Path
+) -> None:
+    open_lab(browser, folder)
+    field = "document.querySelector('[aria-label=\"Queue, written\"]')"
+    browser.evaluate(f"{field}.focus(), {field}.select()")
+    browser.call("Input.insertText", text="8")
+    browser.evaluate("document.querySelector('.legend button').click()")
+    browser.wait_for("document.querySelector('.legend button').ariaPressed === 'false'")
+    assert browser.evaluate(f"{field}.value") == "8"
+    browser.evaluate(f"{field}.blur()")
+    browser.wait_for(f"{field}.value === '8 BDP' && {DONE}")
+    assert 'queue = "8 BDP"' in file_of(browser)
+
+
 def test_a_mistake_is_marked_at_its_line(browser: Browser, folder: Path) -> None:
     open_lab(browser, folder)
     write(browser, '"cubic"', 'cc = "cubik"')
@@ -201,6 +216,24 @@ def test_the_animation_plays_stops_and_finds_losses(browser: Browser, folder: Pa
     )
     assert drawn > 10, "something is drawn"
     assert browser.complaints == []
+
+
+def test_a_paused_animation_jumps_to_where_the_loss_is_seen(browser: Browser, folder: Path) -> None:
+    open_lab(browser, folder)
+    click(browser, "Watch")
+    browser.wait_for("document.querySelector('.watch')?.textContent.includes('hops are loaded')")
+    click(browser, "Pause")
+    # The cross of a drop, in the colour of errors.
+    crosses = (
+        "(c => { const data = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;"
+        "for (let i = 0; i < data.length; i += 4)"
+        " if (data[i] > 140 && data[i + 1] < 60 && data[i + 2] < 60) return true; return false; })"
+        "(document.querySelector('.stage canvas'))"
+    )
+    choose(browser, "Time", "0")
+    browser.wait_for(f"document.querySelector('.said') === null && !{crosses}")
+    click(browser, "Next loss")
+    browser.wait_for(f"document.querySelector('.said') === null && {crosses}")
 
 
 def test_sharing_gives_a_link_that_brings_the_scenario_back(browser: Browser, folder: Path) -> None:
@@ -366,13 +399,14 @@ def test_a_link_opens_the_animation_at_its_time(browser: Browser, folder: Path) 
     browser.wait_for("/&tab=watch&at=4\\./.test(location.hash)")
 
 
-def test_a_link_keeps_the_zoom_and_the_hidden_flows(browser: Browser, folder: Path) -> None:
+def test_a_link_keeps_zoom_hidden_flows_and_variable(browser: Browser, folder: Path) -> None:
     open_lab(browser, folder)
     browser.wait_for("location.hash.length > 100")
     assert "&" not in browser.evaluate("location.hash")
     browser.drag("[data-panel=windows] .u-over", 0.5, 0.75)
     browser.evaluate("document.querySelector('.legend button:last-of-type').click()")
-    browser.wait_for("/&zoom=[\\d.]+-[\\d.]+&hide=1$/.test(location.hash)")
+    choose(browser, "Variable of the algorithms", "bw")
+    browser.wait_for("/&zoom=[\\d.]+-[\\d.]+&hide=1&variable=bw$/.test(location.hash)")
     link = browser.evaluate("location.href")
     assert read_link(link).toml == TWO
     browser.call("Page.navigate", url="about:blank")
@@ -383,13 +417,15 @@ def test_a_link_keeps_the_zoom_and_the_hidden_flows(browser: Browser, folder: Pa
     assert shown == pytest.approx([3.0, 4.5], abs=0.1)
     pressed = "[...document.querySelectorAll('.legend button')].map(e => e.ariaPressed)"
     assert browser.evaluate(pressed) == ["true", "false"]
+    assert browser.evaluate("!!document.querySelector('[data-panel=internals]')")
+    choose(browser, "Variable of the algorithms", "")
     click(browser, "All")
     browser.evaluate("document.querySelector('.legend button:last-of-type').click()")
     browser.wait_for("!location.hash.includes('&')")
 
 
 @pytest.mark.parametrize(
-    "view", ["zoom=5-1", "zoom=.-9", "zoom=7-8", "hide=,", "hide=7,99999999999"]
+    "view", ["zoom=5-1", "zoom=.-9", "zoom=7-8", "hide=,", "hide=7,99999999999", "variable=x"]
 )
 def test_a_senseless_view_in_a_link_shows_everything(
     browser: Browser, folder: Path, view: str

@@ -1,6 +1,5 @@
 /** A scenario compared: with other algorithms on its path, or with another scenario. */
 
-import { useState } from "preact/hooks";
 import type { Valid } from "../engine/protocol";
 import type { Lab } from "../state";
 import { Algorithms } from "./algorithms";
@@ -12,22 +11,23 @@ interface Props extends Shown {
   algorithms: string[];
 }
 
-const KINDS = { pair: "Two scenarios", algorithms: "Algorithms on this path" } as const;
-type Kind = keyof typeof KINDS;
+const KINDS = [
+  [false, "Two scenarios"],
+  [true, "Algorithms on this path"],
+] as const;
 
 export function Compare({ lab, checked, algorithms, ...shown }: Props) {
-  const [kind, setKind] = useState<Kind>("pair");
+  const { view, show } = shown;
   return (
     <>
       <div class="row kinds" role="group" aria-label="What is compared">
-        {(Object.keys(KINDS) as Kind[]).map((one) => (
-          <button type="button" key={one} aria-pressed={kind === one} onClick={() => setKind(one)}>
-            {KINDS[one]}
+        {KINDS.map(([ranks, label]) => (
+          <button type="button" key={label} aria-pressed={view.ranks === ranks} onClick={() => show({ ranks })}>
+            {label}
           </button>
         ))}
       </div>
-      {kind === "pair" && <Pair lab={lab} {...shown} />}
-      {kind === "algorithms" && <Algorithms checked={checked} source={lab.source} algorithms={algorithms} choose={lab.setSource} />}
+      {view.ranks ? <Algorithms checked={checked} source={lab.source} algorithms={algorithms} choose={lab.setSource} /> : <Pair lab={lab} {...shown} />}
     </>
   );
 }

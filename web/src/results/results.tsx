@@ -24,12 +24,11 @@ interface Props {
 export function Results({ checked, outputs, dark, stale, view, show }: Props) {
   const end = checked.scenario.duration_ns / 1e9;
   const zoom = zoomOf(end, view.span, (span) => show({ span }));
-  const [inner, setInner] = useState("");
   const [seed, setSeed] = useState("all");
   const chosen = outputs.filter((output) => seed === "all" || String(output.seed) === seed);
   const shown = chosen.length ? chosen : outputs;
   const names = innerNames(outputs);
-  const variable = names.includes(inner) ? inner : "";
+  const variable = names.includes(view.variable) ? view.variable : "";
   const panels = useMemo(() => panelsOf(checked, shown, variable), [checked, outputs, seed, variable]);
   const { hidden } = view;
   return (
@@ -48,7 +47,7 @@ export function Results({ checked, outputs, dark, stale, view, show }: Props) {
             </select>
           )}
           {names.length > 0 && (
-            <select aria-label="Variable of the algorithms" value={variable} onChange={(event) => setInner(event.currentTarget.value)}>
+            <select aria-label="Variable of the algorithms" value={variable} onChange={(event) => show({ variable: event.currentTarget.value })}>
               <option value="">internals …</option>
               {names.map((name) => (
                 <option key={name}>{name}</option>

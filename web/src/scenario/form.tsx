@@ -32,6 +32,30 @@ interface SliderProps {
   write: (text: string) => void;
 }
 
+interface FieldProps {
+  value: string | number;
+  write: (text: string) => void;
+  [attribute: string]: unknown;
+}
+
+/** An input. What is being typed stays when the page is drawn anew. */
+function Field({ value, write, ...attributes }: FieldProps) {
+  const [draft, setDraft] = useState<string | null>(null);
+  const written = (text: string): void => {
+    setDraft(null);
+    write(text);
+  };
+  return (
+    <input
+      {...attributes}
+      value={draft ?? value}
+      onInput={(event) => setDraft(event.currentTarget.value)}
+      onChange={(event) => written(event.currentTarget.value.trim())}
+      onBlur={() => setDraft(null)}
+    />
+  );
+}
+
 const STEPS = 200;
 
 /** A logarithmic slider. */
@@ -61,7 +85,7 @@ function Slider({ label, value, low, high, shown, zero, disabled, title, set, wr
           set(zero && to < 0 ? 0 : Number((low * Math.exp((Math.max(to, 0) / STEPS) * ratio)).toPrecision(2)));
         }}
       />
-      <input type="text" class="value" aria-label={`${label}, written`} value={shown} disabled={disabled} onChange={(event) => write(event.currentTarget.value.trim())} />
+      <Field type="text" class="value" aria-label={`${label}, written`} value={shown} disabled={disabled} write={write} />
     </label>
   );
 }
@@ -177,10 +201,10 @@ function FlowRow({ text, checked, facts, own, change, at }: Props & { checked: V
         </select>
       </td>
       <td>
-        <input type="number" min="0" step="any" class="narrow" aria-label={`Start of ${name}, s`} value={Number(seconds(flow.start).toPrecision(6))} onChange={(event) => set("start", event.currentTarget.value && Number(event.currentTarget.value) > 0 ? `${Number(event.currentTarget.value)} s` : null)} />
+        <Field type="number" min="0" step="any" class="narrow" aria-label={`Start of ${name}, s`} value={Number(seconds(flow.start).toPrecision(6))} write={(start) => set("start", Number(start) > 0 ? `${Number(start)} s` : null)} />
       </td>
       <td>
-        <input type="number" min="1" max="1000" class="narrow" aria-label={`Number of flows ${name}`} value={flow.repeat} onChange={(event) => set("repeat", Number(event.currentTarget.value) > 1 ? Math.round(Number(event.currentTarget.value)) : null)} />
+        <Field type="number" min="1" max="1000" class="narrow" aria-label={`Number of flows ${name}`} value={flow.repeat} write={(count) => set("repeat", Number(count) > 1 ? Math.round(Number(count)) : null)} />
       </td>
       <td>
         <button type="button" class="quiet" aria-label={`Remove ${name}`} title="Remove" disabled={checked.experiment.flow.length < 2} onClick={() => change(removeFlow(text, at))}>
@@ -244,12 +268,12 @@ export function Form(props: Props) {
         </button>
         <label>
           Duration{" "}
-          <input type="number" min="0.1" step="any" class="narrow" value={Number(seconds(checked.experiment.duration).toPrecision(6))} onChange={(event) => Number(event.currentTarget.value) > 0 && setTop("duration", `${Number(event.currentTarget.value)} s`)} />{" "}
+          <Field type="number" min="0.1" step="any" class="narrow" value={Number(seconds(checked.experiment.duration).toPrecision(6))} write={(duration) => Number(duration) > 0 && setTop("duration", `${Number(duration)} s`)} />{" "}
           s
         </label>
         <label>
           Seeds{" "}
-          <input type="number" min="1" max="50" class="narrow" value={checked.experiment.seeds.length} onChange={(event) => setTop("seeds", Math.max(1, Math.round(Number(event.currentTarget.value))))} />
+          <Field type="number" min="1" max="50" class="narrow" value={checked.experiment.seeds.length} write={(count) => setTop("seeds", Math.max(1, Math.round(Number(count))))} />
         </label>
         <label>
           ECN{" "}

@@ -45,6 +45,10 @@ export interface View {
   span: [number, number] | null;
   /** The flows that figures hide, by their numbers. */
   hidden: ReadonlySet<number>;
+  /** The internal variable that has a panel; empty if none has. */
+  variable: string;
+  /** Whether Compare ranks algorithms, not scenarios. */
+  ranks: boolean;
 }
 
 /** What a fragment shows of its scenario. */
@@ -54,18 +58,20 @@ export function viewOf(fragment: string): View {
   const [, from, to] = (/&zoom=([\d.]+)-([\d.]+)/.exec(fragment) ?? []).map(Number);
   const span: View["span"] = from !== undefined && to !== undefined && from < to ? [from, to] : null;
   const hidden = /&hide=(\d+(?:,\d+)*)/.exec(fragment)?.[1]?.split(",") ?? [];
-  return { tab: tab in TABS ? (tab as Tab) : "run", at: at > 0 && at < Infinity ? at : 0, span, hidden: new Set(hidden.map(Number)) };
+  return { tab: tab in TABS ? (tab as Tab) : "run", at: at > 0 && at < Infinity ? at : 0, span, hidden: new Set(hidden.map(Number)), variable: /&variable=(\w+)/.exec(fragment)?.[1] ?? "", ranks: /&compare=algorithms\b/.test(fragment) };
 }
 
 /** A time as links have it. */
 const brief = (time: number): string => String(Number(time.toFixed(6)));
 
-function viewText({ tab, at, span, hidden }: View): string {
+function viewText({ tab, at, span, hidden, variable, ranks }: View): string {
   return [
     tab === "run" ? "" : `&tab=${tab}`,
     tab === "watch" && at ? `&at=${brief(at)}` : "",
     span ? `&zoom=${span.map(brief).join("-")}` : "",
     hidden.size ? `&hide=${[...hidden].join()}` : "",
+    variable ? `&variable=${variable}` : "",
+    ranks ? "&compare=algorithms" : "",
   ].join("");
 }
 

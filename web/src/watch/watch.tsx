@@ -149,7 +149,8 @@ export function Watch({ engine, checked, source, seed, from, dark, moved }: Prop
     const next = drops.current.find((at) => at > time + 1e-6 + 0.5 * speed);
     if (next === undefined) return say(drops.current.length ? "No loss comes after this moment." : "No packet is lost in this run.");
     say("");
-    seek(Math.max(next - 0.4 * speed, 0));
+    // A moment before it, so that it is seen to happen; while paused, a moment after it.
+    seek(Math.max(next + (playing ? -0.4 : 0.1) * speed, 0));
   };
 
   const picture = async (): Promise<void> => {
