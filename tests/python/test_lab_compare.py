@@ -147,7 +147,8 @@ def test_algorithms_are_compared_on_the_path_and_one_is_chosen(
     assert "±" in text(browser, ".compare")
     if AXE.is_file():
         assert serious(browser) == []
-    browser.wait_for("location.hash.endsWith('&tab=compare&compare=algorithms')")
+    choose(browser, "Flow", "1")
+    browser.wait_for("location.hash.endsWith('&tab=compare&rank=1')")
     link = browser.evaluate("location.href")
     browser.call("Page.navigate", url="about:blank")
     browser.call("Page.navigate", url=link)

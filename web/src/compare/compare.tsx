@@ -12,22 +12,27 @@ interface Props extends Shown {
 }
 
 const KINDS = [
-  [false, "Two scenarios"],
-  [true, "Algorithms on this path"],
+  [null, "Two scenarios"],
+  [0, "Algorithms on this path"],
 ] as const;
 
 export function Compare({ lab, checked, algorithms, ...shown }: Props) {
-  const { view, show } = shown;
+  const { ranked } = shown.view;
+  const rank = (flow: number | null): void => shown.show({ ranked: flow });
   return (
     <>
       <div class="row kinds" role="group" aria-label="What is compared">
-        {KINDS.map(([ranks, label]) => (
-          <button type="button" key={label} aria-pressed={view.ranks === ranks} onClick={() => show({ ranks })}>
+        {KINDS.map(([first, label]) => (
+          <button type="button" key={label} aria-pressed={(ranked === null) === (first === null)} onClick={() => rank(first)}>
             {label}
           </button>
         ))}
       </div>
-      {view.ranks ? <Algorithms checked={checked} source={lab.source} algorithms={algorithms} choose={lab.setSource} /> : <Pair lab={lab} {...shown} />}
+      {ranked === null ? (
+        <Pair lab={lab} {...shown} />
+      ) : (
+        <Algorithms checked={checked} source={lab.source} algorithms={algorithms} flow={ranked} replace={rank} choose={lab.setSource} />
+      )}
     </>
   );
 }

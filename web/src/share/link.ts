@@ -47,8 +47,8 @@ export interface View {
   hidden: ReadonlySet<number>;
   /** The internal variable that has a panel; empty if none has. */
   variable: string;
-  /** Whether Compare ranks algorithms, not scenarios. */
-  ranks: boolean;
+  /** The [[flow]], from 0, in whose place Compare ranks algorithms; null if it compares scenarios. */
+  ranked: number | null;
 }
 
 /** What a fragment shows of its scenario. */
@@ -57,21 +57,29 @@ export function viewOf(fragment: string): View {
   const at = Number(/&at=([\d.]+)/.exec(fragment)?.[1]);
   const [, from, to] = (/&zoom=([\d.]+)-([\d.]+)/.exec(fragment) ?? []).map(Number);
   const span: View["span"] = from !== undefined && to !== undefined && from < to ? [from, to] : null;
+  const ranked = /&rank=(\d+)/.exec(fragment)?.[1];
   const hidden = /&hide=(\d+(?:,\d+)*)/.exec(fragment)?.[1]?.split(",") ?? [];
-  return { tab: tab in TABS ? (tab as Tab) : "run", at: at > 0 && at < Infinity ? at : 0, span, hidden: new Set(hidden.map(Number)), variable: /&variable=(\w+)/.exec(fragment)?.[1] ?? "", ranks: /&compare=algorithms\b/.test(fragment) };
+  return {
+    tab: tab in TABS ? (tab as Tab) : "run",
+    at: at > 0 && at < Infinity ? at : 0,
+    span,
+    hidden: new Set(hidden.map(Number)),
+    variable: /&variable=(\w+)/.exec(fragment)?.[1] ?? "",
+    ranked: ranked === undefined ? null : Number(ranked),
+  };
 }
 
 /** A time as links have it. */
 const brief = (time: number): string => String(Number(time.toFixed(6)));
 
-function viewText({ tab, at, span, hidden, variable, ranks }: View): string {
+function viewText({ tab, at, span, hidden, variable, ranked }: View): string {
   return [
     tab === "run" ? "" : `&tab=${tab}`,
     tab === "watch" && at ? `&at=${brief(at)}` : "",
     span ? `&zoom=${span.map(brief).join("-")}` : "",
     hidden.size ? `&hide=${[...hidden].join()}` : "",
     variable ? `&variable=${variable}` : "",
-    ranks ? "&compare=algorithms" : "",
+    ranked === null ? "" : `&rank=${ranked}`,
   ].join("");
 }
 
