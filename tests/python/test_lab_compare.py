@@ -196,7 +196,7 @@ def test_a_lecturer_makes_five_links_that_open_what_was_shown(
     keep_link()
     parts = [link.split("](lab.html#")[1].rstrip(")") for link in links]
     assert [part.partition("&")[2] for part in parts] == [
-        *("", "tab=compare", "tab=compare", "tab=watch&at=20", ""),
+        *("", "tab=compare", "tab=compare", "tab=watch&at=20&paused", ""),
     ]
     assert all(link.startswith("[BBR against CUBIC](lab.html#") for link in links)
     shared = [read_link(f"#{part}") for part in parts]

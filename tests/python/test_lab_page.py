@@ -386,7 +386,9 @@ def test_keys_read_a_chart_and_choose_where_the_animation_begins(
     assert at == pytest.approx(now, abs=0.5)
 
 
-def test_a_link_opens_the_animation_at_its_time(browser: Browser, folder: Path) -> None:
+def test_a_link_opens_the_animation_at_its_time_playing_or_paused(
+    browser: Browser, folder: Path
+) -> None:
     page = folder / "moment.html"
     page.write_text(page_with())
     browser.call("Page.navigate", url="about:blank")
@@ -396,7 +398,14 @@ def test_a_link_opens_the_animation_at_its_time(browser: Browser, folder: Path) 
     click(browser, "Pause")
     at = browser.evaluate("Number(document.querySelector('.slider.time input').value)")
     assert at == pytest.approx(4.5, abs=0.2)
-    browser.wait_for("/&tab=watch&at=4\\./.test(location.hash)")
+    browser.wait_for("/&tab=watch&at=4\\.\\d+&paused$/.test(location.hash)")
+    link = browser.evaluate("location.href")
+    browser.call("Page.navigate", url="about:blank")
+    browser.call("Page.navigate", url=link)
+    browser.wait_for("document.querySelector('.watch')?.textContent.includes('hops are loaded')")
+    browser.evaluate("new Promise(done => setTimeout(done, 200))")
+    then = browser.evaluate("Number(document.querySelector('.slider.time input').value)")
+    assert then == pytest.approx(at, abs=1e-5)
 
 
 def test_a_link_keeps_zoom_hidden_flows_and_variable(browser: Browser, folder: Path) -> None:

@@ -144,7 +144,7 @@ export function App({ first, view: opened, embedded, complaint }: Props) {
           <div id="outcome" role="tabpanel" aria-labelledby={`tab-${tab}`}>
             {tab === "run" && runs && <Results {...runs} dark={dark} stale={lab.share !== null || lab.waits} view={view} show={show} />}
             {tab === "compare" && <Comparing lab={lab} dark={dark} view={view} show={show} />}
-            {tab === "watch" && <Watching lab={lab} dark={dark} from={view.at} moved={(at) => show({ at })} />}
+            {tab === "watch" && <Watching lab={lab} dark={dark} view={view} show={show} />}
           </div>
         </div>
       </main>
@@ -166,10 +166,10 @@ function Comparing({ lab, ...shown }: Shown & { lab: Lab }) {
 }
 
 /** The animation of the scenario whose results are shown. */
-function Watching({ lab, dark, from, moved }: { lab: Lab; dark: boolean; from: number; moved: (time: number) => void }) {
+function Watching({ lab, dark, view, show }: Shown & { lab: Lab }) {
   const checked: Valid | null = lab.valid;
   if (!checked) return <p class="soft">The animation follows when the file is valid.</p>;
   if (!lab.trusted) return <p class="soft">{WAITS}</p>;
   const [seed = 1] = checked.experiment.seeds;
-  return <Watch engine={() => poolFor(codeOf(lab.source)).next()} checked={checked} source={lab.source} seed={seed} from={from} dark={dark} moved={moved} />;
+  return <Watch engine={() => poolFor(codeOf(lab.source)).next()} checked={checked} source={lab.source} seed={seed} from={view.at} moved={(at) => show({ at })} playing={!view.paused} play={(playing) => show({ paused: !playing })} dark={dark} />;
 }

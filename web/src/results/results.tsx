@@ -58,7 +58,7 @@ export function Results({ checked, outputs, dark, stale, view, show }: Props) {
         </div>
       </div>
       {panels.map((panel, at) => (
-        <Figure key={panel.id} name={fileName(checked.experiment.title)} panel={panel} view={{ span: zoom.span, hidden, dark }} last={at === panels.length - 1} zoom={zoom.set} pick={(at) => show({ at })} />
+        <Figure key={panel.id} name={fileName(checked.experiment.title)} panel={panel} view={{ span: zoom.span, hidden, dark }} last={at === panels.length - 1} zoom={zoom.set} pick={(at) => show({ at, paused: false })} />
       ))}
       <Tables checked={checked} outputs={shown} />
     </section>

@@ -41,6 +41,8 @@ export interface View {
   tab: Tab;
   /** The time at which the animation begins, s; 0 for where there is most to see. */
   at: number;
+  /** Whether the animation stands still. */
+  paused: boolean;
   /** The span of time that figures show, s; null for all of it. */
   span: [number, number] | null;
   /** The flows that figures hide, by their numbers. */
@@ -62,6 +64,7 @@ export function viewOf(fragment: string): View {
   return {
     tab: tab in TABS ? (tab as Tab) : "run",
     at: at > 0 && at < Infinity ? at : 0,
+    paused: fragment.includes("&paused"),
     span,
     hidden: new Set(hidden.map(Number)),
     variable: /&variable=(\w+)/.exec(fragment)?.[1] ?? "",
@@ -72,10 +75,10 @@ export function viewOf(fragment: string): View {
 /** A time as links have it. */
 const brief = (time: number): string => String(Number(time.toFixed(6)));
 
-function viewText({ tab, at, span, hidden, variable, ranked }: View): string {
+function viewText({ tab, at, paused, span, hidden, variable, ranked }: View): string {
   return [
     tab === "run" ? "" : `&tab=${tab}`,
-    tab === "watch" && at ? `&at=${brief(at)}` : "",
+    tab === "watch" && at ? `&at=${brief(at)}${paused ? "&paused" : ""}` : "",
     span ? `&zoom=${span.map(brief).join("-")}` : "",
     hidden.size ? `&hide=${[...hidden].join()}` : "",
     variable ? `&variable=${variable}` : "",
