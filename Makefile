@@ -122,6 +122,10 @@ lock: setup ## Brings requirements.lock up to date with pyproject.toml
 lab: setup ## Builds the laboratory's page (needs npm and Rust's target wasm32-unknown-unknown)
 	.venv/bin/python scripts/lab.py
 
+.PHONY: bench-lab
+bench-lab: setup ## Measures the laboratory's engine in Chromium beside the native one, in turn
+	.venv/bin/python scripts/bench_lab.py
+
 .PHONY: test-lab
 test-lab: setup ## Tests the laboratory in Node and in Chromium, as far as they are installed
 	$(PYTEST) $(PARALLEL) tests/python/test_lab*.py

@@ -32,7 +32,7 @@ def main() -> None:
                 f"[...document.querySelectorAll('button')].find(e => e.textContent === '{label}')"
                 ".click()"
             )
-        for _ in range(7):
+        for _ in range(2):
             browser.evaluate(
                 "[...document.querySelectorAll('button')].find(e => e.textContent === 'Step ▸')"
                 ".click(), new Promise(done => setTimeout(done, 200))"

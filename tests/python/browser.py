@@ -65,6 +65,11 @@ class Browser:
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(f"{domain}.enable")
 
+    @property
+    def process(self) -> int:
+        """The number of its first process."""
+        return self._process.pid
+
     def __enter__(self) -> Self:
         return self
 

@@ -6,10 +6,12 @@ import os
 from typing import TYPE_CHECKING, Final
 
 import pytest
+from browser import Browser
 from hypothesis import settings
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Iterator
+    from pathlib import Path
 
 # Hypothesis draws the same examples in every run: a commit passes always or never. `make explore`
 # draws others. There is no deadline, as a busy machine is slow.
@@ -21,6 +23,19 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 
 # What a machine lacks is skipped, unless this is set: then a skip is a failure that says why.
 _NO_SKIPS: Final = os.environ.get("DUMBBELL_NO_SKIPS", "0") != "0"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that the tests of a file share."""
+    return tmp_path_factory.mktemp("shared")
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """A browser that the tests of a file share."""
+    with Browser(tmp_path_factory.mktemp("profile")) as browser:
+        yield browser
 
 
 def pytest_configure(config: pytest.Config) -> None:

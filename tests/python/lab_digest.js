@@ -42,8 +42,8 @@ function asking(post) {
   return { ask, receive };
 }
 
-/** In a page of the laboratory: runs tasks in a worker of its own, and adds the page's metrics. */
-async function runInPage(tasks) {
+/** In a page of the laboratory: a worker of its own. */
+async function workerOf() {
   const text = (id) => document.getElementById(id).textContent;
   const packed = Uint8Array.from(atob(text("engine")), (char) => char.charCodeAt(0));
   const wasm = await new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
@@ -51,6 +51,12 @@ async function runInPage(tasks) {
   const { ask, receive } = asking((message) => worker.postMessage(message));
   worker.onmessage = ({ data }) => receive(data);
   worker.postMessage({ wasm });
+  return { ask, end: () => worker.terminate() };
+}
+
+/** Runs tasks in a worker, and adds the page's metrics. */
+async function runInPage(tasks) {
+  const { ask, end } = await workerOf();
   // JSON has neither NaN nor Infinity: null stands for both.
   const more = (output, { scenario }) => {
     const windows = lab.throughputs(output, scenario).rates;
@@ -58,6 +64,6 @@ async function runInPage(tasks) {
     return JSON.parse(JSON.stringify({ summary: lab.summarise(output, scenario), windows, jain }));
   };
   const found = await runTasks(tasks, ask, more);
-  worker.terminate();
+  end();
   return found;
 }

@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from browser import CHROMIUM, Browser
+from browser import CHROMIUM
 
 import dumbbell
 from dumbbell import papers
 from dumbbell.report import write_report
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from browser import Browser
 
 ROOT = Path(__file__).parents[2]
 AXE = ROOT / "tests" / "axe" / "node_modules" / "axe-core" / "axe.min.js"
@@ -55,12 +55,6 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "paper": paper.folder / "index.html",
         "papers": folder / "index.html",
     }
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with Browser(tmp_path_factory.mktemp("profile")) as browser:
-        yield browser
 
 
 def serious(browser: Browser) -> list[str]:

@@ -5,30 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from browser import Browser
 from lab_in_browser import DONE, MARKS, TWO, choose, click, file_of, open_lab, text
 from test_accessible import AXE, serious
 
 from dumbbell.lab import Shared, page_with, read_link, to_fragment
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
+
+    from browser import Browser
 
 pytestmark = MARKS
 
 BOTH = f"{DONE} && document.querySelectorAll('.pair .panel').length > 0"
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("compare")
-
-
-@pytest.fixture(scope="module")
-def browser(folder: Path) -> Iterator[Browser]:
-    with Browser(folder / "profile") as browser:
-        yield browser
 
 
 def cells(browser: Browser, table: str) -> list[list[str]]:
@@ -158,6 +147,12 @@ def test_algorithms_are_compared_on_the_path_and_one_is_chosen(
     assert "±" in text(browser, ".compare")
     if AXE.is_file():
         assert serious(browser) == []
+    choose(browser, "Flow", "1")
+    browser.wait_for("location.hash.endsWith('&tab=compare&rank=1')")
+    link = browser.evaluate("location.href")
+    browser.call("Page.navigate", url="about:blank")
+    browser.call("Page.navigate", url=link)
+    browser.wait_for("document.querySelectorAll('.compare tbody tr').length === 8")
     click(browser, "Vegas")
     browser.wait_for("document.querySelector('.cm-content').textContent.includes('\"vegas\"')")
     assert browser.complaints == []
@@ -201,7 +196,7 @@ def test_a_lecturer_makes_five_links_that_open_what_was_shown(
     keep_link()
     parts = [link.split("](lab.html#")[1].rstrip(")") for link in links]
     assert [part.partition("&")[2] for part in parts] == [
-        *("", "tab=compare", "tab=compare", "tab=watch&at=20", ""),
+        *("", "tab=compare", "tab=compare", "tab=watch&at=20&paused", ""),
     ]
     assert all(link.startswith("[BBR against CUBIC](lab.html#") for link in links)
     shared = [read_link(f"#{part}") for part in parts]

@@ -3,33 +3,22 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import TYPE_CHECKING
 
 import pytest
-from browser import Browser
 from lab_in_browser import DONE, MARKS, TWO, choose, click, file_of, open_lab, saved, text, write
 from PIL import Image
 from test_accessible import AXE, serious
 
+from dumbbell import _core
 from dumbbell.lab import Shared, page_with, read_link, to_fragment
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
+    from browser import Browser
+
 pytestmark = MARKS
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("lab")
-
-
-@pytest.fixture(scope="module")
-def browser(folder: Path) -> Iterator[Browser]:
-    with Browser(folder / "profile") as browser:
-        yield browser
 
 
 def test_the_page_opens_from_a_disk_and_asks_for_nothing(browser: Browser, folder: Path) -> None:
@@ -67,6 +56,39 @@ def test_the_form_follows_the_file(browser: Browser, folder: Path) -> None:
     browser.wait_for(DONE)
 
 
+def options_of(browser: Browser, label: str) -> list[str]:
+    """The values that a field of the form offers."""
+    found: list[str] = browser.evaluate(
+        "[...[...document.querySelectorAll('label')]"
+        f".find(e => e.textContent.startsWith({json.dumps(label)})).querySelectorAll('option')]"
+        ".map(e => e.value)"
+    )
+    return found
+
+
+def test_the_form_offers_every_aqm_and_ecn_of_the_schema(browser: Browser, folder: Path) -> None:
+    open_lab(browser, folder, TWO.replace('queue = "1 BDP"', 'aqm = "step(threshold=2 ms)"'))
+    browser.wait_for("!!document.querySelector('.choice option[value=step]')")
+    properties = json.loads(_core.experiment_schema())["properties"]
+    [aqms, *_] = properties["link"]["items"]["properties"]["aqm"]["anyOf"]
+    assert options_of(browser, "Queue management") == ["", *aqms["enum"]]
+    assert options_of(browser, "ECN") == properties["stack_options"]["properties"]["ecn"]["enum"]
+    assert browser.evaluate("document.querySelector('.choice select').value") == "step"
+
+
+def test_a_form_makes_an_l4s_scenario(browser: Browser, folder: Path) -> None:
+    open_lab(browser, folder)
+    choose(browser, "Algorithm of one", "prague")
+    browser.wait_for("document.querySelector('.status')?.textContent.includes('dualpi2')")
+    choose(browser, "Queue management", "dualpi2")
+    browser.wait_for(f"{DONE} && !document.querySelector('.warning')")
+    choose(browser, "ECN", "l4s")
+    browser.wait_for("document.querySelector('.cm-content').textContent.includes('\"l4s\"')")
+    browser.wait_for(DONE)
+    assert 'aqm = "dualpi2"' in file_of(browser)
+    assert browser.complaints == []
+
+
 def test_values_are_written_beside_the_sliders(browser: Browser, folder: Path) -> None:
     open_lab(browser, folder)
     for label, value, line in (
@@ -87,6 +109,21 @@ def test_values_are_written_beside_the_sliders(browser: Browser, folder: Path) -
     browser.wait_for("!document.querySelector('.problems')")
 
 
+def test_what_is_being_written_stays_when_the_page_is_redrawn(
+    browser: Browser, folder: Path
+) -> None:
+    open_lab(browser, folder)
+    field = "document.querySelector('[aria-label=\"Queue, written\"]')"
+    browser.evaluate(f"{field}.focus(), {field}.select()")
+    browser.call("Input.insertText", text="8")
+    browser.evaluate("document.querySelector('.legend button').click()")
+    browser.wait_for("document.querySelector('.legend button').ariaPressed === 'false'")
+    assert browser.evaluate(f"{field}.value") == "8"
+    browser.evaluate(f"{field}.blur()")
+    browser.wait_for(f"{field}.value === '8 BDP' && {DONE}")
+    assert 'queue = "8 BDP"' in file_of(browser)
+
+
 def test_a_mistake_is_marked_at_its_line(browser: Browser, folder: Path) -> None:
     open_lab(browser, folder)
     write(browser, '"cubic"', 'cc = "cubik"')
@@ -99,10 +136,21 @@ def test_a_mistake_is_marked_at_its_line(browser: Browser, folder: Path) -> None
     browser.wait_for(f"!document.querySelector('.problems') && {DONE}")
 
 
+def test_keys_that_follow_fast_are_all_written(browser: Browser, folder: Path) -> None:
+    open_lab(browser, folder)
+    title = 'title = "Why two flows fight over one queue'
+    write(browser, "title =", title[:1])
+    for key in title[1:]:
+        browser.call("Input.insertText", text=key)
+    browser.wait_for(f"{DONE} && document.querySelector('.presets').textContent.includes('fight')")
+    assert file_of(browser).startswith(f'{title}"\n')
+
+
 def test_seeds_are_bands_and_the_table_has_intervals(browser: Browser, folder: Path) -> None:
     toml = TWO.replace('"6 s"', '"6 s"\nseeds = 3\nstart_jitter = "100 ms"')
     open_lab(browser, folder, toml)
     assert "±" in text(browser, ".tables")
+    assert "(seed 1)" in text(browser, "[data-panel=states] .head")
     assert "Means of 3 seeds" in text(browser, ".tables")
     choose(browser, "Seeds", "2")
     browser.wait_for(
@@ -170,6 +218,24 @@ def test_the_animation_plays_stops_and_finds_losses(browser: Browser, folder: Pa
     assert browser.complaints == []
 
 
+def test_a_paused_animation_jumps_to_where_the_loss_is_seen(browser: Browser, folder: Path) -> None:
+    open_lab(browser, folder)
+    click(browser, "Watch")
+    browser.wait_for("document.querySelector('.watch')?.textContent.includes('hops are loaded')")
+    click(browser, "Pause")
+    # The cross of a drop, in the colour of errors.
+    crosses = (
+        "(c => { const data = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;"
+        "for (let i = 0; i < data.length; i += 4)"
+        " if (data[i] > 140 && data[i + 1] < 60 && data[i + 2] < 60) return true; return false; })"
+        "(document.querySelector('.stage canvas'))"
+    )
+    choose(browser, "Time", "0")
+    browser.wait_for(f"document.querySelector('.said') === null && !{crosses}")
+    click(browser, "Next loss")
+    browser.wait_for(f"document.querySelector('.said') === null && {crosses}")
+
+
 def test_sharing_gives_a_link_that_brings_the_scenario_back(browser: Browser, folder: Path) -> None:
     open_lab(browser, folder)
     choose(browser, "Algorithm of two", "vegas")
@@ -207,120 +273,6 @@ def test_a_hostile_title_is_text(browser: Browser, folder: Path) -> None:
     assert title in text(browser, ".presets")
     assert browser.evaluate("document.querySelectorAll('img').length") == 0
     assert browser.complaints == []
-
-
-MINE = """\
-class Mine extends WindowRule {
-  increase(cwnd, acked, path, ack) {
-    return acked / cwnd;
-  }
-  decrease(cwnd, path, event) {
-    return cwnd / 2;
-  }
-}
-"""
-
-
-def start_own_code(browser: Browser, folder: Path, code: str) -> None:
-    """Opens a scenario whose first flow has own code, and starts it."""
-    page = folder / "own.html"
-    toml = TWO.replace('"bbr3"', '"own.js:Mine"')
-    page.write_text(page_with(Shared(toml, code)))
-    browser.call("Page.navigate", url="about:blank")
-    browser.complaints.clear()
-    browser.open(page)
-    browser.wait_for("document.querySelector('.status')?.textContent.includes('code of its own')")
-    assert not browser.evaluate(DONE), "code that came with the page waits to be started"
-    click(browser, "Run")
-
-
-def test_own_code_in_a_worker_behaves_as_the_same_rule_built_in(
-    browser: Browser, folder: Path
-) -> None:
-    start_own_code(browser, folder, MINE)
-    browser.wait_for(DONE)
-    own = text(browser, ".tables tbody tr:first-child")
-    open_lab(browser, folder, TWO.replace('"bbr3"', '"reno"'))
-    built_in = text(browser, ".tables tbody tr:first-child")
-    assert own.replace("Mine", "Reno") == built_in
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "said"),
-    [
-        ("return acked / cwnd;", "return path.a.b;", "Mine: line 3: Cannot read properties"),
-        ("return acked / cwnd;", "return NaN;", "Mine: the increase is NaN after increase; an"),
-        ("return acked / cwnd;", "for (;;);", "own.js: the code has not returned for 5 s"),
-        ("return acked / cwnd;", "return (;", "own.js, line 3: Uncaught SyntaxError"),
-        ("WindowRule", "Object", "extends none of WindowRule, RoundControl and"),
-        ("return cwnd / 2;", "return path.a.b;", "s of simulated time"),
-        ("class Mine", "for (;;);\nclass Mine", "own.js: the code has not returned for 5 s"),
-        ("return acked / cwnd;", "return document.title;", "document is not defined"),
-        ("return acked / cwnd;", "importScripts('http://a/');", "failed to load"),
-    ],
-)
-def test_own_code_that_fails_is_told(
-    browser: Browser, folder: Path, old: str, new: str, said: str
-) -> None:
-    start_own_code(browser, folder, MINE.replace(old, new))
-    browser.wait_for("!!document.querySelector('.problems')")
-    assert said in text(browser, ".problems")
-
-
-ROUND = """\
-class Mine extends RoundControl {
-  on_round(path, report) {
-    if (report.number > 5) BAD;
-  }
-}
-"""
-EVENTS = """\
-class Mine extends CongestionControl {
-  on_ack(path, ack) {}
-  on_congestion(path, event) {}
-  on_established(path) {
-    this.timer = path.now + 1;
-  }
-  on_timer(path) {
-    BAD;
-  }
-}
-"""
-
-
-@pytest.mark.parametrize(
-    ("code", "bad", "said"),
-    [
-        (ROUND, "this.a.b.c", "Mine: line 3: Cannot read properties"),
-        (ROUND, "this.cwnd = NaN", "Mine: cwnd is NaN after on_round; a window is"),
-        (ROUND, "for (;;);", "own.js: the code has not returned for 5 s"),
-        (EVENTS, "this.a.b.c", "Mine: line 8: Cannot read properties"),
-        (EVENTS, "this.timer = path.now", "Mine: timer is 1.0"),
-        (EVENTS, "this.pacing_rate = -1", "Mine: pacing_rate is -1 after on_timer"),
-        (EVENTS, "while (true) this.x = 1", "own.js: the code has not returned for 5 s"),
-    ],
-)
-def test_errors_of_rounds_and_events_have_line_and_time(
-    browser: Browser, folder: Path, code: str, bad: str, said: str
-) -> None:
-    start_own_code(browser, folder, code.replace("BAD", bad))
-    browser.wait_for("!!document.querySelector('.problems')")
-    found = text(browser, ".problems")
-    assert said in found
-    assert "own.js" in found or re.search(r"after [\d.]+ m?s of simulated time", found)
-
-
-@pytest.mark.parametrize("base", ["WindowRule", "RoundControl", "CongestionControl"])
-def test_a_first_own_algorithm_is_a_click_away(browser: Browser, folder: Path, base: str) -> None:
-    open_lab(browser, folder)
-    choose(browser, "as a", base)
-    browser.evaluate("new Promise(done => requestAnimationFrame(() => setTimeout(done)))")
-    click(browser, "Write an algorithm")
-    browser.wait_for(f"document.querySelector('.tables').textContent.includes('Mine') && {DONE}")
-    assert "own.js:Mine" in file_of(browser)
-    assert f"class Mine extends {base}" in text(browser, ".scenario")
-    if AXE.is_file():
-        assert serious(browser) == []
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
@@ -434,7 +386,9 @@ def test_keys_read_a_chart_and_choose_where_the_animation_begins(
     assert at == pytest.approx(now, abs=0.5)
 
 
-def test_a_link_opens_the_animation_at_its_time(browser: Browser, folder: Path) -> None:
+def test_a_link_opens_the_animation_at_its_time_playing_or_paused(
+    browser: Browser, folder: Path
+) -> None:
     page = folder / "moment.html"
     page.write_text(page_with())
     browser.call("Page.navigate", url="about:blank")
@@ -444,4 +398,55 @@ def test_a_link_opens_the_animation_at_its_time(browser: Browser, folder: Path) 
     click(browser, "Pause")
     at = browser.evaluate("Number(document.querySelector('.slider.time input').value)")
     assert at == pytest.approx(4.5, abs=0.2)
-    browser.wait_for("/&tab=watch&at=4\\./.test(location.hash)")
+    browser.wait_for("/&tab=watch&at=4\\.\\d+&paused$/.test(location.hash)")
+    link = browser.evaluate("location.href")
+    browser.call("Page.navigate", url="about:blank")
+    browser.call("Page.navigate", url=link)
+    browser.wait_for("document.querySelector('.watch')?.textContent.includes('hops are loaded')")
+    browser.evaluate("new Promise(done => setTimeout(done, 200))")
+    then = browser.evaluate("Number(document.querySelector('.slider.time input').value)")
+    assert then == pytest.approx(at, abs=1e-5)
+
+
+def test_a_link_keeps_zoom_hidden_flows_and_variable(browser: Browser, folder: Path) -> None:
+    open_lab(browser, folder)
+    browser.wait_for("location.hash.length > 100")
+    assert "&" not in browser.evaluate("location.hash")
+    browser.drag("[data-panel=windows] .u-over", 0.5, 0.75)
+    browser.evaluate("document.querySelector('.legend button:last-of-type').click()")
+    choose(browser, "Variable of the algorithms", "bw")
+    browser.wait_for("/&zoom=[\\d.]+-[\\d.]+&hide=1&variable=bw$/.test(location.hash)")
+    link = browser.evaluate("location.href")
+    assert read_link(link).toml == TWO
+    browser.call("Page.navigate", url="about:blank")
+    browser.call("Page.navigate", url=link)
+    browser.wait_for(DONE)
+    chart = "document.querySelector('[data-panel=windows] [role=slider]')"
+    shown = browser.evaluate(f"[{chart}.ariaValueMin, {chart}.ariaValueMax].map(Number)")
+    assert shown == pytest.approx([3.0, 4.5], abs=0.1)
+    pressed = "[...document.querySelectorAll('.legend button')].map(e => e.ariaPressed)"
+    assert browser.evaluate(pressed) == ["true", "false"]
+    assert browser.evaluate("!!document.querySelector('[data-panel=internals]')")
+    choose(browser, "Variable of the algorithms", "")
+    click(browser, "All")
+    browser.evaluate("document.querySelector('.legend button:last-of-type').click()")
+    browser.wait_for("!location.hash.includes('&')")
+
+
+@pytest.mark.parametrize(
+    "view", ["zoom=5-1", "zoom=.-9", "zoom=7-8", "hide=,", "hide=7,99999999999", "variable=x"]
+)
+def test_a_senseless_view_in_a_link_shows_everything(
+    browser: Browser, folder: Path, view: str
+) -> None:
+    page = folder / "view.html"
+    page.write_text(page_with())
+    browser.complaints.clear()
+    browser.call("Page.navigate", url="about:blank")
+    browser.call("Page.navigate", url=f"{page.as_uri()}#{to_fragment(Shared(TWO))}&{view}")
+    browser.wait_for(DONE)
+    chart = "document.querySelector('[data-panel=windows] [role=slider]')"
+    assert browser.evaluate(f"[{chart}.ariaValueMin, {chart}.ariaValueMax].map(Number)") == [0, 6]
+    pressed = "[...document.querySelectorAll('.legend button')].map(e => e.ariaPressed)"
+    assert browser.evaluate(pressed) == ["true", "true"]
+    assert browser.complaints == []

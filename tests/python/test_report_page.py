@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 import pytest
-from browser import CHROMIUM, Browser
+from browser import CHROMIUM
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -28,7 +28,7 @@ from dumbbell.report.series import charts, downsampled, short
 from dumbbell.sweeps.dataset import Dataset
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from browser import Browser
 
 PAIR = """
 title = "A pair <of flows>"
@@ -75,12 +75,6 @@ def one(folder: Path) -> Path:
 @pytest.fixture(scope="module")
 def several(folder: Path) -> Path:
     return write_report(folder)
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with Browser(tmp_path_factory.mktemp("profile")) as browser:
-        yield browser
 
 
 def packed(html: str) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { Compare } from "./compare/compare";
+import type { Shown } from "./compare/pair";
 import type { Source, Valid } from "./engine/protocol";
 import { Results } from "./results/results";
 import { Editor } from "./scenario/editor";
@@ -62,11 +63,11 @@ function Presets({ lab }: { lab: Lab }) {
 }
 
 /** Keeps the scenario and what is shown in the address, so that reloading the page brings them back. */
-function useAddress(source: Source, { tab, at }: View): void {
+function useAddress(source: Source, view: View): void {
   useEffect(() => {
-    const later = setTimeout(() => void pack(source, { tab, at }).then((fragment) => history.replaceState(null, "", `#${fragment}`)), 300);
+    const later = setTimeout(() => void pack(source, view).then((fragment) => history.replaceState(null, "", `#${fragment}`)), 300);
     return () => clearTimeout(later);
-  }, [source, tab, at]);
+  }, [source, view]);
 }
 
 /** Arrow keys choose the next tab, as in any list of tabs. */
@@ -97,14 +98,15 @@ interface Props {
   complaint: string;
 }
 
-export function App({ first, view, embedded, complaint }: Props) {
+export function App({ first, view: opened, embedded, complaint }: Props) {
   const lab = useLab(first);
   const [theme, dark, setTheme] = useTheme();
-  const [tab, setTab] = useState<Tab>(view.tab);
+  const [view, setView] = useState(opened);
   const [sharing, share] = useState(false);
-  const [moment, setMoment] = useState(view.at);
   const { source, runs } = lab;
-  useAddress(source, { tab, at: moment });
+  const { tab } = view;
+  const show = (part: Partial<View>): void => setView((before) => ({ ...before, ...part }));
+  useAddress(source, view);
   const change = (toml: string): void => lab.setSource({ ...source, toml });
   return (
     <div class={embedded ? "page embedded" : "page"}>
@@ -125,7 +127,7 @@ export function App({ first, view, embedded, complaint }: Props) {
         </div>
       </header>
       {complaint && <p class="problems" role="alert">{complaint}</p>}
-      {sharing && <Share source={source} view={{ tab, at: moment }} checked={lab.valid} outputs={runs?.outputs ?? []} close={() => share(false)} />}
+      {sharing && <Share source={source} view={view} checked={lab.valid} outputs={runs?.outputs ?? []} close={() => share(false)} />}
       <main>
         <div class="scenario">
           <Form text={source.toml} own={classesOf(source.code)} checked={lab.latest} facts={lab.facts} change={change} />
@@ -138,13 +140,11 @@ export function App({ first, view, embedded, complaint }: Props) {
           </details>
         </div>
         <div class="outcome">
-          <Tabs tab={tab} choose={setTab} />
+          <Tabs tab={tab} choose={(tab) => show({ tab })} />
           <div id="outcome" role="tabpanel" aria-labelledby={`tab-${tab}`}>
-            {tab === "run" && runs && (
-              <Results {...runs} dark={dark} stale={lab.share !== null || lab.waits} pick={(time) => setMoment(time)} />
-            )}
-            {tab === "compare" && <Comparing lab={lab} dark={dark} />}
-            {tab === "watch" && <Watching lab={lab} dark={dark} from={moment} moved={setMoment} />}
+            {tab === "run" && runs && <Results {...runs} dark={dark} stale={lab.share !== null || lab.waits} view={view} show={show} />}
+            {tab === "compare" && <Comparing lab={lab} dark={dark} view={view} show={show} />}
+            {tab === "watch" && <Watching lab={lab} dark={dark} view={view} show={show} />}
           </div>
         </div>
       </main>
@@ -158,18 +158,18 @@ export function App({ first, view, embedded, complaint }: Props) {
 
 const WAITS = "The scenario has code of its own. Press Run to let it run.";
 
-function Comparing({ lab, dark }: { lab: Lab; dark: boolean }) {
+function Comparing({ lab, ...shown }: Shown & { lab: Lab }) {
   const { valid, facts, source } = lab;
   if (!valid || !facts) return <p class="soft">The comparison follows when the file is valid.</p>;
   if (!lab.trusted) return <p class="soft">{WAITS}</p>;
-  return <Compare lab={lab} checked={valid} algorithms={[...facts.algorithms, ...classesOf(source.code)]} dark={dark} />;
+  return <Compare lab={lab} checked={valid} algorithms={[...facts.algorithms, ...classesOf(source.code)]} {...shown} />;
 }
 
 /** The animation of the scenario whose results are shown. */
-function Watching({ lab, dark, from, moved }: { lab: Lab; dark: boolean; from: number; moved: (time: number) => void }) {
+function Watching({ lab, dark, view, show }: Shown & { lab: Lab }) {
   const checked: Valid | null = lab.valid;
   if (!checked) return <p class="soft">The animation follows when the file is valid.</p>;
   if (!lab.trusted) return <p class="soft">{WAITS}</p>;
   const [seed = 1] = checked.experiment.seeds;
-  return <Watch engine={() => poolFor(codeOf(lab.source)).next()} checked={checked} source={lab.source} seed={seed} from={from} dark={dark} moved={moved} />;
+  return <Watch engine={() => poolFor(codeOf(lab.source)).next()} checked={checked} source={lab.source} seed={seed} from={view.at} moved={(at) => show({ at })} playing={!view.paused} play={(playing) => show({ paused: !playing })} dark={dark} />;
 }

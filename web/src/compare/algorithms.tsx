@@ -55,6 +55,9 @@ interface Props {
   checked: Valid;
   source: Source;
   algorithms: string[];
+  /** The [[flow]] in whose place the algorithms are. */
+  flow: number;
+  replace: (flow: number) => void;
   /** Shows one of the algorithms in the other tabs. */
   choose: (source: Source) => void;
 }
@@ -64,14 +67,13 @@ const AT_ONCE = 4e7;
 
 type Rows = Record<string, Row[]>;
 
-export function Algorithms({ checked, source, algorithms, choose }: Props) {
-  const [table, setTable] = useState(0);
+export function Algorithms({ checked, source, algorithms, flow, replace, choose }: Props) {
   const [all, setAll] = useState(false);
   const [rows, setRows] = useState<Rows>({});
   const [failure, fail] = useState("");
   const [started, start] = useState<Source | null>(null);
   const abort = useRef<AbortController | null>(null);
-  const at = Math.min(table, checked.names.length - 1);
+  const at = Math.min(flow, checked.names.length - 1);
   const known = algorithms.filter((cc) => !ELSEWHERE.has(cc.split("(")[0] ?? ""));
   const written = checked.experiment.flow[at]?.cc ?? "";
   const compared = all ? known : [...new Set([...USUAL.filter((cc) => known.includes(cc)), written])];
@@ -119,7 +121,7 @@ export function Algorithms({ checked, source, algorithms, choose }: Props) {
         {checked.names.length > 1 && (
           <label>
             Flow{" "}
-            <select value={at} onChange={(event) => setTable(Number(event.currentTarget.value))}>
+            <select value={at} onChange={(event) => replace(Number(event.currentTarget.value))}>
               {checked.names.map(([name], number) => (
                 <option key={number} value={number}>
                   {name}

@@ -1,34 +1,38 @@
 /** A scenario compared: with other algorithms on its path, or with another scenario. */
 
-import { useState } from "preact/hooks";
 import type { Valid } from "../engine/protocol";
 import type { Lab } from "../state";
 import { Algorithms } from "./algorithms";
-import { Pair } from "./pair";
+import { Pair, type Shown } from "./pair";
 
-interface Props {
+interface Props extends Shown {
   lab: Lab;
   checked: Valid;
   algorithms: string[];
-  dark: boolean;
 }
 
-const KINDS = { pair: "Two scenarios", algorithms: "Algorithms on this path" } as const;
-type Kind = keyof typeof KINDS;
+const KINDS = [
+  [null, "Two scenarios"],
+  [0, "Algorithms on this path"],
+] as const;
 
-export function Compare({ lab, checked, algorithms, dark }: Props) {
-  const [kind, setKind] = useState<Kind>("pair");
+export function Compare({ lab, checked, algorithms, ...shown }: Props) {
+  const { ranked } = shown.view;
+  const rank = (flow: number | null): void => shown.show({ ranked: flow });
   return (
     <>
       <div class="row kinds" role="group" aria-label="What is compared">
-        {(Object.keys(KINDS) as Kind[]).map((one) => (
-          <button type="button" key={one} aria-pressed={kind === one} onClick={() => setKind(one)}>
-            {KINDS[one]}
+        {KINDS.map(([first, label]) => (
+          <button type="button" key={label} aria-pressed={(ranked === null) === (first === null)} onClick={() => rank(first)}>
+            {label}
           </button>
         ))}
       </div>
-      {kind === "pair" && <Pair lab={lab} dark={dark} />}
-      {kind === "algorithms" && <Algorithms checked={checked} source={lab.source} algorithms={algorithms} choose={lab.setSource} />}
+      {ranked === null ? (
+        <Pair lab={lab} {...shown} />
+      ) : (
+        <Algorithms checked={checked} source={lab.source} algorithms={algorithms} flow={ranked} replace={rank} choose={lab.setSource} />
+      )}
     </>
   );
 }

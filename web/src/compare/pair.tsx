@@ -1,11 +1,12 @@
 /** Two scenarios side by side: what differs, the figures on the same axes, the numbers. */
 
-import { useMemo, useState } from "preact/hooks";
+import { useMemo } from "preact/hooks";
 import { Figure } from "../results/figure";
 import { Legend } from "../results/legend";
 import { panelsOf, type Panel } from "../results/panels";
-import { useZoom, ZoomTools } from "../results/zoom";
+import { zoomOf, ZoomTools } from "../results/zoom";
 import type { Runs } from "../runs";
+import type { View } from "../share/link";
 import { fileName } from "../share/share";
 import type { Lab } from "../state";
 import { Status } from "../status";
@@ -16,7 +17,13 @@ import { Numbers } from "./numbers";
 const MOST = 20;
 const ORDER = ["windows", "throughputs", "states", "round-trips", "queue", "jain"];
 
-export function Pair({ lab, dark }: { lab: Lab; dark: boolean }) {
+export interface Shown {
+  dark: boolean;
+  view: View;
+  show: (part: Partial<View>) => void;
+}
+
+export function Pair({ lab, ...shown }: Shown & { lab: Lab }) {
   const { source, setSource, beside, runs } = lab;
   const keep = (): void => setSource({ ...source, beside: source.toml });
   if (!source.beside) {
@@ -42,7 +49,7 @@ export function Pair({ lab, dark }: { lab: Lab; dark: boolean }) {
           <b>A</b> <Status outcome={beside} trusted={lab.trusted} />
         </div>
       ) : null}
-      {beside.runs && runs && <Sides a={beside.runs} b={runs} dark={dark} stale={lab.share !== null || lab.waits} />}
+      {beside.runs && runs && <Sides a={beside.runs} b={runs} {...shown} stale={lab.share !== null || lab.waits} />}
     </section>
   );
 }
@@ -91,10 +98,11 @@ function rowsOf(sides: Panel[][]): (Panel | undefined)[][] {
   });
 }
 
-function Sides({ a, b, dark, stale }: { a: Runs; b: Runs; dark: boolean; stale: boolean }) {
+function Sides({ a, b, dark, stale, view, show }: Shown & { a: Runs; b: Runs; stale: boolean }) {
   const sides = [a, b];
-  const zoom = useZoom(Math.max(...sides.map(({ checked }) => checked.scenario.duration_ns / 1e9)));
-  const [hidden, setHidden] = useState<ReadonlySet<number>>(new Set());
+  const { hidden } = view;
+  const end = Math.max(...sides.map(({ checked }) => checked.scenario.duration_ns / 1e9));
+  const zoom = zoomOf(end, view.span, (span) => show({ span }));
   const rows = useMemo(() => rowsOf(sides.map(({ checked, outputs }) => panelsOf(checked, outputs, ""))), [a, b]);
   const names = sides.map(({ checked }, at) => `${fileName(checked.experiment.title)}-${"ab"[at]}`);
   return (
@@ -108,7 +116,7 @@ function Sides({ a, b, dark, stale }: { a: Runs; b: Runs; dark: boolean; stale: 
             <h2>
               {"AB"[at]}: {checked.experiment.title || "without a title"}
             </h2>
-            <Legend checked={checked} hidden={hidden} toggle={setHidden} />
+            <Legend checked={checked} hidden={hidden} toggle={(hidden) => show({ hidden })} />
           </div>
         ))}
         {rows.flatMap((row, number) =>

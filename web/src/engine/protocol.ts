@@ -1,5 +1,7 @@
 /** What the page and its workers say to each other. */
 
+import type { Schema } from "../scenario/schema";
+
 /** A problem of an experiment file; line and column count from 1, 0 if there is no place. */
 export interface Problem {
   line: number;
@@ -143,7 +145,7 @@ export interface Facts {
   version: string;
   algorithms: string[];
   topics: string[];
-  schema: object;
+  schema: Schema;
   starter: string;
   explanations: Record<string, string>;
 }

@@ -111,7 +111,7 @@ function facts(): Facts {
     version: engine.version(),
     algorithms: engine.algorithms(),
     topics,
-    schema: JSON.parse(engine.schema()) as object,
+    schema: JSON.parse(engine.schema()) as Facts["schema"],
     starter: engine.starter(),
     explanations: Object.fromEntries(topics.map((topic) => [topic, engine.explain(topic) ?? ""])),
   };

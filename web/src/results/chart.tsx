@@ -164,7 +164,7 @@ export function Chart(props: Props) {
   const latest = useRef(props);
   latest.current = props;
   const { panel, view, last } = props;
-  const shape = `${panel.curves.map(({ name, low, colour }) => `${name}${low ? "+" : ""}${colour}`).join()}|${panel.bands?.length ?? ""}|${last}|${view.dark}`;
+  const shape = `${panel.curves.map(({ name, low, colour }) => `${name}${low ? "+" : ""}${colour}`).join()}|${panel.bands?.map(({ name }) => name).join() ?? ""}|${last}|${view.dark}`;
 
   useEffect(() => {
     const element = host.current;

@@ -1,10 +1,12 @@
 /** Numbers as people read them. */
 
-/** Three significant digits; none lost in front of the point. */
+/** Three significant digits, none lost in front of the point; from a million on with M or G. */
 export function significant(value: number | null | undefined): string {
   if (value === null || value === undefined || !Number.isFinite(value)) return "–";
   if (value === 0) return "0";
   const size = Math.abs(value);
+  if (size >= 1e9) return `${Number((value / 1e9).toPrecision(3))}G`;
+  if (size >= 1e6) return `${Number((value / 1e6).toPrecision(3))}M`;
   if (size >= 1000) return Math.round(value).toLocaleString("en");
   return Number(value.toPrecision(3)).toString();
 }

@@ -136,7 +136,7 @@ export function panelsOf(checked: Valid, outputs: Output[], inner: string): Pane
   ];
   const [first] = outputs;
   const bands = first ? states(first, looks) : [];
-  if (bands.length) panels.push({ id: "states", title: "BBR's state", unit: "", t: panels[0]?.t ?? [], curves: [], bands });
+  if (bands.length) panels.push({ id: "states", title: "BBR's state", unit: outputs.length > 1 ? `seed ${first?.seed}` : "", t: panels[0]?.t ?? [], curves: [], bands });
   panels.push(flowPanel(looks, outputs, "round-trips", "Round-trip time", "ms", series("srtt", 1e3)));
   scenario.links.forEach((link, number) => panels.push(queuePanel(outputs, number, link.name, scenario.links.length)));
   if (scenario.flows.length > 1) panels.push(jainPanel(outputs, checked));

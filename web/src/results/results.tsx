@@ -2,13 +2,13 @@
 
 import { useMemo, useState } from "preact/hooks";
 import type { Output, Valid } from "../engine/protocol";
+import type { View } from "../share/link";
 import { fileName } from "../share/share";
-import type { View } from "./chart";
 import { Figure } from "./figure";
 import { Legend } from "./legend";
 import { innerNames, panelsOf } from "./panels";
 import { Tables } from "./table";
-import { useZoom, ZoomTools } from "./zoom";
+import { zoomOf, ZoomTools } from "./zoom";
 
 interface Props {
   checked: Valid;
@@ -16,25 +16,25 @@ interface Props {
   dark: boolean;
   /** Whether newer results are being made. */
   stale: boolean;
-  pick: (time: number) => void;
+  view: View;
+  /** Changes what is shown. */
+  show: (part: Partial<View>) => void;
 }
 
-export function Results({ checked, outputs, dark, stale, pick }: Props) {
+export function Results({ checked, outputs, dark, stale, view, show }: Props) {
   const end = checked.scenario.duration_ns / 1e9;
-  const zoom = useZoom(end);
-  const [hidden, setHidden] = useState<ReadonlySet<number>>(new Set());
-  const [inner, setInner] = useState("");
+  const zoom = zoomOf(end, view.span, (span) => show({ span }));
   const [seed, setSeed] = useState("all");
   const chosen = outputs.filter((output) => seed === "all" || String(output.seed) === seed);
   const shown = chosen.length ? chosen : outputs;
   const names = innerNames(outputs);
-  const variable = names.includes(inner) ? inner : "";
+  const variable = names.includes(view.variable) ? view.variable : "";
   const panels = useMemo(() => panelsOf(checked, shown, variable), [checked, outputs, seed, variable]);
-  const view: View = { span: zoom.span, hidden, dark };
+  const { hidden } = view;
   return (
     <section class={stale ? "results stale" : "results"} aria-label="Results">
       <div class="bar">
-        <Legend checked={checked} hidden={hidden} toggle={setHidden} />
+        <Legend checked={checked} hidden={hidden} toggle={(hidden) => show({ hidden })} />
         <div class="tools" role="group" aria-label="What is shown">
           {outputs.length > 1 && (
             <select aria-label="Seeds" value={seed} onChange={(event) => setSeed(event.currentTarget.value)}>
@@ -47,7 +47,7 @@ export function Results({ checked, outputs, dark, stale, pick }: Props) {
             </select>
           )}
           {names.length > 0 && (
-            <select aria-label="Variable of the algorithms" value={variable} onChange={(event) => setInner(event.currentTarget.value)}>
+            <select aria-label="Variable of the algorithms" value={variable} onChange={(event) => show({ variable: event.currentTarget.value })}>
               <option value="">internals …</option>
               {names.map((name) => (
                 <option key={name}>{name}</option>
@@ -58,7 +58,7 @@ export function Results({ checked, outputs, dark, stale, pick }: Props) {
         </div>
       </div>
       {panels.map((panel, at) => (
-        <Figure key={panel.id} name={fileName(checked.experiment.title)} panel={panel} view={view} last={at === panels.length - 1} zoom={zoom.set} pick={pick} />
+        <Figure key={panel.id} name={fileName(checked.experiment.title)} panel={panel} view={{ span: zoom.span, hidden, dark }} last={at === panels.length - 1} zoom={zoom.set} pick={(at) => show({ at, paused: false })} />
       ))}
       <Tables checked={checked} outputs={shown} />
     </section>

@@ -1,7 +1,5 @@
 /** The span of time that figures show, and the buttons that change it. */
 
-import { useState } from "preact/hooks";
-
 export interface Zoom {
   span: [number, number];
   /** The end of the run, s. */
@@ -13,14 +11,14 @@ export interface Zoom {
   reset: () => void;
 }
 
-export function useZoom(end: number): Zoom {
-  const [zoomed, setZoomed] = useState<[number, number] | null>(null);
+/** The zoom of runs that end at a time, with the part that is shown; null for all. */
+export function zoomOf(end: number, zoomed: [number, number] | null, change: (zoomed: [number, number] | null) => void): Zoom {
   const span: [number, number] = zoomed && zoomed[0] < end ? [zoomed[0], Math.min(zoomed[1], end)] : [0, end];
   const set = ([from, to]: [number, number]): void => {
     const [low, high] = [Math.max(from, 0), Math.min(to, end)];
-    setZoomed(low <= 0 && high >= end ? null : [low, high]);
+    change(low <= 0 && high >= end ? null : [low, high]);
   };
-  return { span, end, isPart: zoomed !== null, set, reset: () => setZoomed(null) };
+  return { span, end, isPart: zoomed !== null, set, reset: () => change(null) };
 }
 
 export function ZoomTools({ span: [from, to], end, isPart, set, reset }: Zoom) {

@@ -8,8 +8,9 @@ import { lintGutter, setDiagnostics, type Diagnostic } from "@codemirror/lint";
 import { Compartment, EditorState, type Extension } from "@codemirror/state";
 import { EditorView, highlightActiveLine, hoverTooltip, keymap, lineNumbers } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import type { Facts, Problem } from "../engine/protocol";
+import { valuesOf } from "./schema";
 
 const highlight = HighlightStyle.define([
   { tag: [tags.propertyName, tags.definition(tags.propertyName)], color: "var(--link)" },
@@ -51,16 +52,8 @@ function complete(facts: Facts, context: CompletionContext) {
   const table = tableAt(context.state, line.number);
   const value = /^\s*(\w+)\s*=\s*"([\w+-]*)$/.exec(before);
   if (value) {
-    const kinds: Record<string, string[]> = {
-      cc: facts.algorithms,
-      aqm: ["red", "codel", "fq_codel", "pie"],
-      stack: facts.topics.filter((topic) => facts.explanations[topic]?.includes(": a TCP stack.")),
-      transport: ["tcp", "udt"],
-      ecn: ["off", "classic", "accurate"],
-      queue: ["1 BDP", "0.5 BDP", "100 packets", "unlimited"],
-    };
-    const known = kinds[value[1] ?? ""];
-    return known ? { from: context.pos - (value[2] ?? "").length, options: known.map((label) => ({ label })) } : null;
+    const known = valuesOf(facts.schema, table === "experiment" ? (value[1] ?? "") : `${table}.${value[1] ?? ""}`);
+    return known.length ? { from: context.pos - (value[2] ?? "").length, options: known.map((label) => ({ label })) } : null;
   }
   const word = /^\s*(\w*)$/.exec(before);
   if (!word || (!word[1] && !context.explicit)) return null;
@@ -145,7 +138,8 @@ export function Editor({ text, label, facts, problems, change, extensions }: Pro
     return () => view.current?.destroy();
   }, []);
 
-  useEffect(() => {
+  // Before the next key: an effect after it would put back the text without that key.
+  useLayoutEffect(() => {
     const editor = view.current;
     const now = editor?.state.doc.toString() ?? "";
     if (!editor || now === text) return;

@@ -4,6 +4,7 @@ import { useState } from "preact/hooks";
 import type { Facts, FlowSpec, Valid } from "../engine/protocol";
 import { styleOf } from "../results/looks";
 import { rateText, seconds, short, timeText, withUnit } from "./quantities";
+import { valuesOf } from "./schema";
 import { addFlow, hasKey, removeFlow, setKey } from "./text";
 
 interface Props {
@@ -29,6 +30,30 @@ interface SliderProps {
   set: (value: number) => void;
   /** Takes a value as it is written beside the slider. */
   write: (text: string) => void;
+}
+
+interface FieldProps {
+  value: string | number;
+  write: (text: string) => void;
+  [attribute: string]: unknown;
+}
+
+/** An input. What is being typed stays when the page is drawn anew. */
+function Field({ value, write, ...attributes }: FieldProps) {
+  const [draft, setDraft] = useState<string | null>(null);
+  const written = (text: string): void => {
+    setDraft(null);
+    write(text);
+  };
+  return (
+    <input
+      {...attributes}
+      value={draft ?? value}
+      onInput={(event) => setDraft(event.currentTarget.value)}
+      onChange={(event) => written(event.currentTarget.value.trim())}
+      onBlur={() => setDraft(null)}
+    />
+  );
 }
 
 const STEPS = 200;
@@ -60,18 +85,13 @@ function Slider({ label, value, low, high, shown, zero, disabled, title, set, wr
           set(zero && to < 0 ? 0 : Number((low * Math.exp((Math.max(to, 0) / STEPS) * ratio)).toPrecision(2)));
         }}
       />
-      <input type="text" class="value" aria-label={`${label}, written`} value={shown} disabled={disabled} onChange={(event) => write(event.currentTarget.value.trim())} />
+      <Field type="text" class="value" aria-label={`${label}, written`} value={shown} disabled={disabled} write={write} />
     </label>
   );
 }
 
-const AQMS = [
-  ["", "tail drop"],
-  ["codel", "CoDel"],
-  ["fq_codel", "FQ-CoDel"],
-  ["pie", "PIE"],
-  ["red", "RED"],
-];
+/** AQMs as the literature writes them. */
+const AQM_TITLES: Record<string, string> = { codel: "CoDel", dualpi2: "DualPI2", fq_codel: "FQ-CoDel", pie: "PIE", red: "RED", step: "step marking" };
 
 /** The base RTT of a flow, s: its links' delays and what is left for the way back. */
 function baseRtt(checked: Valid, flow: FlowSpec): number {
@@ -86,7 +106,7 @@ function rttOf(checked: Valid, link: string): number {
   return Math.max(...crossing.map((flow) => baseRtt(checked, flow)), 1e-6);
 }
 
-function LinkFields({ text, checked, change, at }: Props & { checked: Valid; at: number }) {
+function LinkFields({ text, checked, facts, change, at }: Props & { checked: Valid; at: number }) {
   const link = checked.scenario.links[at];
   const keys = checked.experiment.link[at];
   if (!link || !keys) return null;
@@ -140,10 +160,11 @@ function LinkFields({ text, checked, change, at }: Props & { checked: Valid; at:
       <Slider label="Loss" title="Of packets at random" value={loss} low={1e-6} high={0.1} zero shown={Number.isNaN(loss) ? "in bursts" : loss ? `${short(loss * 100)} %` : "none"} set={(value) => set("loss", value ? `${short(value * 100)} %` : null)} write={(value) => set("loss", value === "none" ? null : withUnit(value, "%"))} />
       <label class="choice">
         <span>Queue management</span>
-        <select value={aqm} onChange={(event) => set("aqm", event.currentTarget.value || null)}>
-          {AQMS.map(([name, title]) => (
+        <select value={aqm} title={facts?.explanations[aqm]} onChange={(event) => set("aqm", event.currentTarget.value || null)}>
+          <option value="">tail drop</option>
+          {valuesOf(facts?.schema ?? {}, "link.aqm").map((name) => (
             <option key={name} value={name}>
-              {title}
+              {AQM_TITLES[name] ?? name}
             </option>
           ))}
         </select>
@@ -180,10 +201,10 @@ function FlowRow({ text, checked, facts, own, change, at }: Props & { checked: V
         </select>
       </td>
       <td>
-        <input type="number" min="0" step="any" class="narrow" aria-label={`Start of ${name}, s`} value={Number(seconds(flow.start).toPrecision(6))} onChange={(event) => set("start", event.currentTarget.value && Number(event.currentTarget.value) > 0 ? `${Number(event.currentTarget.value)} s` : null)} />
+        <Field type="number" min="0" step="any" class="narrow" aria-label={`Start of ${name}, s`} value={Number(seconds(flow.start).toPrecision(6))} write={(start) => set("start", Number(start) > 0 ? `${Number(start)} s` : null)} />
       </td>
       <td>
-        <input type="number" min="1" max="1000" class="narrow" aria-label={`Number of flows ${name}`} value={flow.repeat} onChange={(event) => set("repeat", Number(event.currentTarget.value) > 1 ? Math.round(Number(event.currentTarget.value)) : null)} />
+        <Field type="number" min="1" max="1000" class="narrow" aria-label={`Number of flows ${name}`} value={flow.repeat} write={(count) => set("repeat", Number(count) > 1 ? Math.round(Number(count)) : null)} />
       </td>
       <td>
         <button type="button" class="quiet" aria-label={`Remove ${name}`} title="Remove" disabled={checked.experiment.flow.length < 2} onClick={() => change(removeFlow(text, at))}>
@@ -195,7 +216,7 @@ function FlowRow({ text, checked, facts, own, change, at }: Props & { checked: V
 }
 
 export function Form(props: Props) {
-  const { text, checked, change } = props;
+  const { text, checked, facts, change } = props;
   const [chosen, choose] = useState(0);
   if (!checked) return <p class="soft">The form follows when the file is valid.</p>;
   const { links } = checked.scenario;
@@ -247,19 +268,19 @@ export function Form(props: Props) {
         </button>
         <label>
           Duration{" "}
-          <input type="number" min="0.1" step="any" class="narrow" value={Number(seconds(checked.experiment.duration).toPrecision(6))} onChange={(event) => Number(event.currentTarget.value) > 0 && setTop("duration", `${Number(event.currentTarget.value)} s`)} />{" "}
+          <Field type="number" min="0.1" step="any" class="narrow" value={Number(seconds(checked.experiment.duration).toPrecision(6))} write={(duration) => Number(duration) > 0 && setTop("duration", `${Number(duration)} s`)} />{" "}
           s
         </label>
         <label>
           Seeds{" "}
-          <input type="number" min="1" max="50" class="narrow" value={checked.experiment.seeds.length} onChange={(event) => setTop("seeds", Math.max(1, Math.round(Number(event.currentTarget.value))))} />
+          <Field type="number" min="1" max="50" class="narrow" value={checked.experiment.seeds.length} write={(count) => setTop("seeds", Math.max(1, Math.round(Number(count))))} />
         </label>
         <label>
           ECN{" "}
           <select value={ecn} onChange={(event) => change(setKey(text, "stack_options", 0, "ecn", event.currentTarget.value))}>
-            <option value="off">off</option>
-            <option value="classic">classic</option>
-            <option value="accurate">accurate</option>
+            {valuesOf(facts?.schema ?? {}, "stack_options.ecn").map((name) => (
+              <option key={name}>{name}</option>
+            ))}
           </select>
         </label>
       </div>

@@ -41,16 +41,50 @@ export interface View {
   tab: Tab;
   /** The time at which the animation begins, s; 0 for where there is most to see. */
   at: number;
+  /** Whether the animation stands still. */
+  paused: boolean;
+  /** The span of time that figures show, s; null for all of it. */
+  span: [number, number] | null;
+  /** The flows that figures hide, by their numbers. */
+  hidden: ReadonlySet<number>;
+  /** The internal variable that has a panel; empty if none has. */
+  variable: string;
+  /** The [[flow]], from 0, in whose place Compare ranks algorithms; null if it compares scenarios. */
+  ranked: number | null;
 }
 
 /** What a fragment shows of its scenario. */
 export function viewOf(fragment: string): View {
   const tab = /&tab=(\w+)/.exec(fragment)?.[1] ?? "";
   const at = Number(/&at=([\d.]+)/.exec(fragment)?.[1]);
-  return { tab: tab in TABS ? (tab as Tab) : "run", at: at > 0 && at < Infinity ? at : 0 };
+  const [, from, to] = (/&zoom=([\d.]+)-([\d.]+)/.exec(fragment) ?? []).map(Number);
+  const span: View["span"] = from !== undefined && to !== undefined && from < to ? [from, to] : null;
+  const ranked = /&rank=(\d+)/.exec(fragment)?.[1];
+  const hidden = /&hide=(\d+(?:,\d+)*)/.exec(fragment)?.[1]?.split(",") ?? [];
+  return {
+    tab: tab in TABS ? (tab as Tab) : "run",
+    at: at > 0 && at < Infinity ? at : 0,
+    paused: fragment.includes("&paused"),
+    span,
+    hidden: new Set(hidden.map(Number)),
+    variable: /&variable=(\w+)/.exec(fragment)?.[1] ?? "",
+    ranked: ranked === undefined ? null : Number(ranked),
+  };
 }
 
-const viewText = ({ tab, at }: View): string => (tab === "run" ? "" : `&tab=${tab}`) + (tab === "watch" && at ? `&at=${Number(at.toFixed(6))}` : "");
+/** A time as links have it. */
+const brief = (time: number): string => String(Number(time.toFixed(6)));
+
+function viewText({ tab, at, paused, span, hidden, variable, ranked }: View): string {
+  return [
+    tab === "run" ? "" : `&tab=${tab}`,
+    tab === "watch" && at ? `&at=${brief(at)}${paused ? "&paused" : ""}` : "",
+    span ? `&zoom=${span.map(brief).join("-")}` : "",
+    hidden.size ? `&hide=${[...hidden].join()}` : "",
+    variable ? `&variable=${variable}` : "",
+    ranked === null ? "" : `&rank=${ranked}`,
+  ].join("");
+}
 
 /** The fragment of a scenario, without #. */
 export async function pack(source: Source, view: View): Promise<string> {

@@ -44,7 +44,7 @@ export function Share({ source, view, checked, outputs, close }: Props) {
   const [link, setLink] = useState("");
   useEffect(() => {
     void pack(source, view).then((fragment) => setLink(`${location.href.split("#")[0]}#${fragment}`));
-  }, [source, view.tab, view.at]);
+  }, [source, view]);
   const title = checked?.experiment.title ?? "";
   const name = fileName(title);
   const frame = `<iframe src="${link.replace("#", "?embed#")}" width="100%" height="720" style="border:0" title="${title.replaceAll('"', "&quot;") || "dumbbell laboratory"}"></iframe>`;

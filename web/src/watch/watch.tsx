@@ -23,6 +23,8 @@ interface Props {
   from: number;
   dark: boolean;
   moved: (time: number) => void;
+  playing: boolean;
+  play: (playing: boolean) => void;
 }
 
 /** The longest base RTT, s. */
@@ -55,13 +57,12 @@ const SPEEDS = 300;
 /** From a ten-thousandth of real time to real time. */
 const slowest = 1e-4;
 
-export function Watch({ engine, checked, source, seed, from, dark, moved }: Props) {
+export function Watch({ engine, checked, source, seed, from, dark, moved, playing, play }: Props) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const rtt = longestRtt(checked);
   const duration = checked.scenario.duration_ns / 1e9;
   const [hops, setHops] = useState<Hops | null>(null);
   const [said, say] = useState("");
-  const [playing, play] = useState(true);
   // A round trip takes four seconds to begin with.
   const [speed, setSpeed] = useState(() => Math.min(rtt / 4, 1));
   const [time, setTime] = useState(() => Math.min(from || firstMoment(checked, rtt), duration));
@@ -149,7 +150,8 @@ export function Watch({ engine, checked, source, seed, from, dark, moved }: Prop
     const next = drops.current.find((at) => at > time + 1e-6 + 0.5 * speed);
     if (next === undefined) return say(drops.current.length ? "No loss comes after this moment." : "No packet is lost in this run.");
     say("");
-    seek(Math.max(next - 0.4 * speed, 0));
+    // A moment before it, so that it is seen to happen; while paused, a moment after it.
+    seek(Math.max(next + (playing ? -0.4 : 0.1) * speed, 0));
   };
 
   const picture = async (): Promise<void> => {
