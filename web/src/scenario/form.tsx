@@ -182,7 +182,7 @@ function FlowRow({ text, checked, facts, own, change, at }: Props & { checked: V
   const setCc = (cc: string): void => {
     const udt = cc === "udt" || cc === "ar-udt";
     const next = setKey(text, "flow", at, "cc", cc);
-    change(udt || flow.transport === "udt" ? setKey(next, "flow", at, "transport", udt ? "udt" : null) : next);
+    change(udt || flow.transport !== "tcp" ? setKey(next, "flow", at, "transport", udt ? "udt" : null) : next);
   };
   return (
     <tr>
