@@ -44,7 +44,7 @@ def engine_of_page(folder: Path) -> tuple[Path, Path]:
 
 TABLES = (
     *("flows", "series", "links", "internals"),
-    *("subflows", "subflow_series", "subflow_internals"),
+    *("subflows", "subflow_series", "subflow_internals", "transfers"),
 )
 
 
