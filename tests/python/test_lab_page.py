@@ -399,6 +399,7 @@ def test_a_link_opens_the_animation_at_its_time_playing_or_paused(
     at = browser.evaluate("Number(document.querySelector('.slider.time input').value)")
     assert at == pytest.approx(4.5, abs=0.2)
     browser.wait_for("/&tab=watch&at=4\\.\\d+&paused$/.test(location.hash)")
+    at = browser.evaluate("Number(document.querySelector('.slider.time input').value)")
     link = browser.evaluate("location.href")
     browser.call("Page.navigate", url="about:blank")
     browser.call("Page.navigate", url=link)
