@@ -236,6 +236,28 @@ def test_a_paused_animation_jumps_to_where_the_loss_is_seen(browser: Browser, fo
     browser.wait_for(f"document.querySelector('.said') === null && {crosses}")
 
 
+def test_a_link_into_a_deep_queue_shows_all_packets_of_the_path(
+    browser: Browser, folder: Path
+) -> None:
+    [deep, *_] = TWO.replace("1 BDP", "40 BDP").rsplit("[[flow]]", 1)
+    deep = deep.replace('"bbr3"', '"cubic(hystart=off)"')
+    page = folder / "deep.html"
+    page.write_text(page_with())
+    browser.call("Page.navigate", url="about:blank")
+    fragment = f"{to_fragment(Shared(deep))}&tab=watch&at=5&paused"
+    browser.call("Page.navigate", url=f"{page.as_uri()}#{fragment}")
+    browser.wait_for("document.querySelector('.watch')?.textContent.includes('hops are loaded')")
+    coloured = browser.evaluate(
+        "new Promise(done => requestAnimationFrame(() => setTimeout(done, 100))).then(() =>"
+        "(c => { const [x, width] = [Math.round(0.6 * c.width), Math.round(0.25 * c.width)];"
+        "const data = c.getContext('2d').getImageData(x, 0, width, 0.6 * c.height).data;"
+        "let count = 0; for (let i = 0; i < data.length; i += 4)"
+        " count += data[i] === 0 && data[i + 1] === 114 && data[i + 2] === 178 ? 1 : 0;"
+        "return count; })(document.querySelector('.stage canvas')))"
+    )
+    assert coloured > 100, "packets are on the link, though they waited long before it"
+
+
 def test_sharing_gives_a_link_that_brings_the_scenario_back(browser: Browser, folder: Path) -> None:
     open_lab(browser, folder)
     choose(browser, "Algorithm of two", "vegas")

@@ -9,7 +9,7 @@ const MOST_ROWS = 2e7;
 const MOST_HELD = 2e7;
 /** Of an algorithm, about. */
 const INTERNALS = 20;
-const PACKET_BITS = 12_000;
+export const PACKET_BITS = 12_000;
 
 export const engine = new Engine();
 let pool = new Pool();
@@ -55,10 +55,12 @@ export function runAll(source: Source, checked: Valid, { progress, signal }: Opt
   return Promise.all(asked);
 }
 
+/** The rate of a link, its maximum if it varies, bit/s; 0 if it has none. */
+export const rateOf = ({ rate_bps, rates, trace_ms }: LinkSpec): number =>
+  rate_bps ?? Math.max(...(rates ?? []).map(([, rate]) => rate), trace_ms ? (trace_ms.length * PACKET_BITS * 1e3) / (trace_ms.at(-1) ?? 1) : 0);
+
 /** How many packets links, queues and the network beyond them can hold. */
-function heldBy({ links, flows }: Scenario): number {
-  const rateOf = ({ rate_bps, rates, trace_ms }: LinkSpec): number =>
-    rate_bps ?? Math.max(...(rates ?? []).map(([, rate]) => rate), trace_ms ? (trace_ms.length * PACKET_BITS * 1e3) / (trace_ms.at(-1) ?? 1) : 0);
+export function heldBy({ links, flows }: Scenario): number {
   const fastest = Math.max(...links.map(rateOf)) || Infinity;
   const held = links.reduce((sum, link) => {
     const [{ delay_ns, queue }, rate] = [link, rateOf(link) || fastest];

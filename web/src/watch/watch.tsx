@@ -8,6 +8,7 @@ import { pixels, save } from "../results/export";
 import { many, moment } from "../results/format";
 import { PACKETS, themed, variable } from "../results/looks";
 import { flowLooks } from "../results/panels";
+import { heldBy, PACKET_BITS, rateOf } from "../runs";
 import { timeText } from "../scenario/quantities";
 import { fileName } from "../share/share";
 import { draw } from "./draw";
@@ -36,6 +37,17 @@ function longestRtt({ scenario }: Valid): number {
   return Math.max(...of, 1e6) / 1e9;
 }
 
+/** Hops that are loaded only for the packets that wait when the animation begins. */
+const WAITING_HOPS = 50_000;
+
+/** How long before a moment packets enter the path that are still in it then, s. */
+function stayOf({ scenario }: Valid, rtt: number): number {
+  const rates = scenario.links.map(rateOf).filter((rate) => rate > 0);
+  const all = rates.reduce((sum, rate) => sum + rate, 0);
+  const packets = rates.length ? Math.min(heldBy(scenario) / Math.min(...rates), WAITING_HOPS / all) : 0;
+  return 2 * rtt + packets * PACKET_BITS;
+}
+
 /** Some round trips after the last flow has started, when there is most to see. */
 function firstMoment({ scenario }: Valid, rtt: number): number {
   return Math.max(...scenario.flows.map(({ start_ns }) => start_ns)) / 1e9 + 6 * rtt;
@@ -60,6 +72,7 @@ const slowest = 1e-4;
 export function Watch({ engine, checked, source, seed, from, dark, moved, playing, play }: Props) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const rtt = longestRtt(checked);
+  const stay = stayOf(checked, rtt);
   const duration = checked.scenario.duration_ns / 1e9;
   const [hops, setHops] = useState<Hops | null>(null);
   const [said, say] = useState("");
@@ -79,7 +92,7 @@ export function Watch({ engine, checked, source, seed, from, dark, moved, playin
     abort.current = new AbortController();
     say("Running to this moment …");
     const sample = Math.min(checked.scenario.sample_ns / 1e9, Math.max(duration / 20_000, rtt / 20));
-    const task = { kind: "watch" as const, source, seed, from: at, lead: 2.5 * rtt + 0.2, sample, allDrops: drops.current.length === 0 };
+    const task = { kind: "watch" as const, source, seed, from: at, lead: stay + 0.5 * rtt + 0.2, sample, allDrops: drops.current.length === 0 };
     engine().ask(task, { signal: abort.current.signal }).then(
       (found) => {
         if (found.drops.length) drops.current = found.drops;
@@ -106,7 +119,7 @@ export function Watch({ engine, checked, source, seed, from, dark, moved, playin
     now.current = at;
     setTime(at);
     moved(at);
-    if (!hops || at < hops.from + (hops.from > 0 ? 2 * rtt : 0) || at > hops.until) fetchFrom(at);
+    if (!hops || at < hops.from + (hops.from > 0 ? stay : 0) || at > hops.until) fetchFrom(at);
   };
 
   const film = useMemo(() => (hops ? new Film(hops, checked.scenario) : null), [hops]);
