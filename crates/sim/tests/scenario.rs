@@ -1,5 +1,6 @@
 //! Scenarios from JSON to tables.
 
+use dumbbell_net::{AqmConfig, CodelConfig};
 use dumbbell_sim::{MAX_FLOWS, RunOutput, Scenario};
 use dumbbell_tcp::Stack;
 use proptest::prelude::*;
@@ -239,8 +240,25 @@ fn invalid_scenarios_are_refused_with_the_key() {
         (&["bottleneck", "rate_bps"], |json| json["links"][0]["rate_bps"] = json!(-1)),
         (&["bottleneck", "loss"], |json| json["links"][0]["loss"] = json!(1.0)),
         (&["bottleneck", "loss"], |json| json["links"][0]["loss"] = json!(-0.1)),
-        (&["bottleneck", "queue"], |json| json["links"][0]["queue"] = json!({"packets": 0})),
+        (&["bottleneck", "queue"], |json| {
+            json["links"][0]["queue"] = json!({"packets": 0});
+            json["links"][0]["aqm"] = json!(AqmConfig::Codel(CodelConfig::default()));
+        }),
         (&["bottleneck", "queue"], |json| json["links"][0]["queue"] = json!({"ns": 0})),
+        (&["web", "udp", "application rates"], |json| json["flows"][0]["udp"] = json!(true)),
+        (&["web", "transfers", "beside"], |json| {
+            json["flows"][0]["bytes"] = json!(1000);
+            json["flows"][0]["transfers"] =
+                json!({"arrivals": {"poisson": 1_000_000}, "sizes": {"constant": 1000}});
+        }),
+        (&["web", "transfers", "shape above 1"], |json| {
+            json["flows"][0]["transfers"] =
+                json!({"arrivals": {"poisson": 1_000_000}, "sizes": {"pareto": [1000, 1.0]}});
+        }),
+        (&["scenario", "flows", "4000000 transfers"], |json| {
+            json["flows"][0]["transfers"] =
+                json!({"arrivals": {"periodic": 1}, "sizes": {"constant": 1000}});
+        }),
         (&["bottleneck", "name"], |json| json["links"] = json!([link(), link()])),
         (&["web", "name"], |json| {
             json["flows"] = json!([flow("web", "reno"), flow("web", "cubic")]);
