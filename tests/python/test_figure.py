@@ -26,6 +26,10 @@ delay = "10 ms"
 cc = "bbr"
 [[flow]]
 cc = "cubic"
+[[flow]]
+cc = "reno"
+arrivals = "periodic(every=1 s)"
+sizes = "exponential(mean=20 kB)"
 """
 
 
