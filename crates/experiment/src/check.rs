@@ -150,21 +150,25 @@ impl FlowCheck<'_> {
         self.problems.push(Problem::new(self.path.then(key), text));
     }
 
+    /// Adds the same problem for each key that is given.
+    fn refuse(&mut self, keys: &[(&str, bool)], text: &str) {
+        for (key, _) in keys.iter().filter(|(_, is_given)| *is_given) {
+            self.add(key, text.to_owned());
+        }
+    }
+
     /// Keys of plain and of multipath flows are kept apart.
     fn paths(&mut self) {
         let flow = self.flow;
         let Some(paths) = &flow.paths else {
-            for (key, is_given) in [
+            let of_several = [
                 ("scheduler", flow.scheduler.is_some()),
                 ("return_paths", flow.return_paths.is_some()),
                 ("rtts", flow.rtts.is_some()),
-            ] {
-                if is_given {
-                    let advice = "write paths, such as [[\"wifi\"], [\"lte\"]]";
-                    self.add(key, format!("is for flows of several paths; {advice}"));
-                }
-            }
-            return;
+            ];
+            let text =
+                "is for flows of several paths; write paths, such as [[\"wifi\"], [\"lte\"]]";
+            return self.refuse(&of_several, text);
         };
         for (key, instead, is_given) in [
             ("path", "paths", flow.path.is_some()),
@@ -259,30 +263,24 @@ impl FlowCheck<'_> {
     /// Transfers have arrivals and sizes, are TCP's, and are all that the flow sends.
     fn transfers(&mut self) {
         let flow = self.flow;
-        let (key, other) = match (&flow.arrivals, &flow.sizes) {
+        let missing = match (&flow.arrivals, &flow.sizes) {
             (None, None) => return,
-            (Some(_), Some(_)) => ("arrivals", ""),
-            (Some(_), None) => ("sizes", "arrivals"),
-            (None, Some(_)) => ("arrivals", "sizes"),
+            (Some(_), Some(_)) => None,
+            (Some(_), None) => Some(("sizes", "arrivals")),
+            (None, Some(_)) => Some(("arrivals", "sizes")),
         };
-        if !other.is_empty() {
+        if let Some((key, other)) = missing {
             let about = FLOW.key(key).map_or("", |key| key.about);
             self.add(key, format!("is missing beside {other}; {key} is {about}"));
         }
-        for (key, is_given) in [
+        let one = [
             ("bytes", flow.bytes.is_some()),
             ("app_rate", flow.app_rate.is_some()),
             ("app_rates", flow.app_rates.is_some()),
             ("paths", flow.paths.is_some()),
             ("command", flow.command.is_some()),
-        ] {
-            if is_given {
-                self.add(
-                    key,
-                    "is for one transfer, and the flow has many; leave it out".to_owned(),
-                );
-            }
-        }
+        ];
+        self.refuse(&one, "is for one transfer, and the flow has many; leave it out");
         if flow.log {
             self.add("log", "cannot be true for a flow of many transfers; leave it out".to_owned());
         }
@@ -310,15 +308,12 @@ impl FlowCheck<'_> {
             let overlaid = overlay_udt(&flow.cc, &flow.transport_options).map(drop);
             let path = self.path.then("transport_options");
             add_options(overlaid, &path, self.problems, |_| true);
-            for (key, is_given) in
-                [("stack", flow.stack.is_some()), ("stack_options", !flow.stack_options.is_empty())]
-            {
-                if is_given {
-                    let text = "is TCP's, and the flow's transport is \"udt\"; leave it out";
-                    self.add(key, text.to_owned());
-                }
-            }
-            return;
+            let of_tcp = [
+                ("stack", flow.stack.is_some()),
+                ("stack_options", !flow.stack_options.is_empty()),
+            ];
+            return self
+                .refuse(&of_tcp, "is TCP's, and the flow's transport is \"udt\"; leave it out");
         }
         if needs_udt(&flow.cc) {
             let text = format!("\"{}\" needs what a UDT receiver reports", flow.cc);
@@ -343,16 +338,13 @@ impl FlowCheck<'_> {
             let text = "is missing; a flow over UDP sends at this rate, such as \"5 Mbit/s\"";
             self.add("app_rate", text.to_owned());
         }
-        for (key, is_given) in [
+        let of_others = [
             ("bytes", flow.bytes.is_some()),
             ("stack", flow.stack.is_some()),
             ("stack_options", !flow.stack_options.is_empty()),
             ("transport_options", !flow.transport_options.is_empty()),
-        ] {
-            if is_given {
-                self.add(key, "is not for a flow over UDP; leave it out".to_owned());
-            }
-        }
+        ];
+        self.refuse(&of_others, "is not for a flow over UDP; leave it out");
         if flow.log {
             self.add("log", "cannot be true for a flow over UDP; leave it out".to_owned());
         }

@@ -19,13 +19,15 @@ use dumbbell_tcp::{
 };
 use dumbbell_udt::BulkData;
 use dumbbell_units::Time;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A network and its hosts, ready to run.
 pub(crate) struct Simulation<H: Endpoint> {
     network: Network<H::Packet>,
     hosts: Vec<H>,
-    transferring: Vec<Option<Transferring>>,
+    /// By the index of the flow.
+    transferring: BTreeMap<u32, Transferring>,
 }
 
 impl<H: SimHost> Simulation<H> {
@@ -61,12 +63,12 @@ pub(crate) fn build<H: SimHost>(scenario: &Scenario) -> Result<Simulation<H>, Sc
     let mut order: Vec<usize> = (0..scenario.flows.len()).collect();
     order.sort_by_key(|&at| network.flows[at].pair);
     let mut hosts = Vec::with_capacity(2 * order.len());
-    let mut transferring: Vec<Option<Transferring>> = vec![None; order.len()];
+    let mut transferring = BTreeMap::new();
     for at in order {
         let (flow, stack) = (&scenario.flows[at], stacks.get(at));
         if flow.transfers.is_some() {
             let (stack, seed) = (Arc::clone(stack), scenario.seed);
-            transferring[at] = Some(Transferring { flow: flow.clone(), stack, seed });
+            transferring.insert(at as u32, Transferring { flow: flow.clone(), stack, seed });
         } else {
             let endpoints = endpoints(scenario, at, &network.flows[at], stack)?;
             hosts.extend(endpoints.map(H::from_host));
@@ -76,7 +78,6 @@ pub(crate) fn build<H: SimHost>(scenario: &Scenario) -> Result<Simulation<H>, Sc
 }
 
 /// Makes the endpoints of the transfers of a flow.
-#[derive(Clone)]
 pub(crate) struct Transferring {
     flow: FlowSpec,
     stack: Arc<Stack>,

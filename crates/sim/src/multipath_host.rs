@@ -68,8 +68,7 @@ impl SimEndpoint for MultipathHost {
 /// Fills a connection's row with the sums over its subflows. Quantities without a sum become NaN;
 /// `delivered` comes from the connection's own acknowledgements.
 fn sample_connection(sender: &MultipathSender, mss: u64, row: &mut SeriesRow) {
-    let nan = f32::NAN;
-    *row = SeriesRow { srtt: nan, rtt: nan, min_rtt: nan, ssthresh: nan, pacing_rate: nan, ..*row };
+    *row = row.of_several();
     for subflow in 0..sender.ports() {
         let mut of = SeriesRow::default();
         fill_series_row(&sender.subflow_stats(subflow), mss, u64::MAX, &mut of);

@@ -61,6 +61,14 @@ pub fn fill_flow_row(stats: &SenderStats, mss: u64, total_bytes: u64, row: &mut 
 }
 
 impl SeriesRow {
+    /// The row of several connections together, or of one that measures nothing: what has no sum is
+    /// NaN.
+    #[must_use]
+    pub(crate) fn of_several(self) -> SeriesRow {
+        let nan = f32::NAN;
+        SeriesRow { srtt: nan, rtt: nan, min_rtt: nan, ssthresh: nan, pacing_rate: nan, ..self }
+    }
+
     /// Adds windows, rates and counters of another connection or subflow.
     pub fn add(&mut self, of: &SeriesRow) {
         self.cwnd += of.cwnd;

@@ -8,11 +8,12 @@ use crate::network::Transfer;
 use crate::observer::Observer;
 use crate::tables::{FlowRow, SeriesRow, TransferRow, Transfers};
 use dumbbell_units::{Span, Time};
+use std::collections::BTreeMap;
 
 /// All transfers of a run, in the order of their starts.
 pub(crate) struct TransferRuns {
-    /// By flow of the scenario: how its transfers are made, and what those closed have achieved.
-    sources: Vec<Option<FlowOfTransfers>>,
+    /// By their index in the scenario: how transfers are made, and what those closed have achieved.
+    flows: BTreeMap<u32, FlowOfTransfers>,
     pending: Vec<Transfer>,
     /// The pair of ports of the first transfer.
     first_pair: u32,
@@ -30,19 +31,25 @@ struct FlowOfTransfers {
     closed: FlowRow,
 }
 
+/// Adds the counters of a transfer, with its receiver's.
+fn add(sum: &mut FlowRow, row: &FlowRow) {
+    sum.add(row);
+    sum.received += row.received;
+}
+
 /// The least number of transfers in progress at which complete ones are looked for.
 const CLOSE_FROM: usize = 64;
 
 impl TransferRuns {
     /// No transfer has started yet.
     pub(crate) fn new(
-        made: Vec<Option<Transferring>>,
+        made: BTreeMap<u32, Transferring>,
         pending: Vec<Transfer>,
         first_pair: u32,
     ) -> TransferRuns {
-        let source = |made| FlowOfTransfers { made, closed: FlowRow::default() };
+        let of = |(flow, made)| (flow, FlowOfTransfers { made, closed: FlowRow::default() });
         TransferRuns {
-            sources: made.into_iter().map(|made| made.map(source)).collect(),
+            flows: made.into_iter().map(of).collect(),
             pending,
             first_pair,
             open: Vec::new(),
@@ -77,9 +84,9 @@ impl TransferRuns {
         transfer: Transfer,
     ) {
         let (number, Transfer { flow, start, bytes }) = (self.rows.len(), transfer);
-        let source = self.sources[flow as usize].as_ref().expect("a flow of transfers");
         let pair = self.first_pair + number as u32;
-        engine.open(pair, source.made.endpoints(pair, start, bytes).map(H::from_host));
+        let endpoints = self.flows[&flow].made.endpoints(pair, start, bytes);
+        engine.open(pair, endpoints.map(H::from_host));
         self.open.push(number);
         let start = start.as_secs_f64();
         self.rows.push(TransferRow { flow, start, bytes, ..TransferRow::default() });
@@ -92,10 +99,8 @@ impl TransferRuns {
             let is_complete = engine.endpoint(self.sender(number)).is_complete();
             if is_complete {
                 let row = self.record(engine, number);
-                let flow = self.rows[number].flow as usize;
-                let source = self.sources[flow].as_mut().expect("a flow of transfers");
-                source.closed.add(&row);
-                source.closed.received += row.received;
+                let flow = self.flows.get_mut(&self.rows[number].flow);
+                add(&mut flow.expect("a flow of transfers").closed, &row);
                 engine.close(self.sender(number).pair());
             }
             !is_complete
@@ -135,20 +140,14 @@ impl TransferRuns {
         engine: &Engine<H, O>,
         row: SeriesRow,
     ) -> Option<SeriesRow> {
-        let source = self.sources[row.flow as usize].as_ref()?;
-        let (nan, closed) = (f32::NAN, &source.closed);
+        let closed = &self.flows.get(&row.flow)?.closed;
         let mut sum = SeriesRow {
-            ssthresh: nan,
-            srtt: nan,
-            rtt: nan,
-            min_rtt: nan,
-            pacing_rate: nan,
             sent: closed.sent,
             retransmitted: closed.retransmitted,
             lost: closed.lost,
             delivered: closed.delivered,
             received: closed.received,
-            ..row
+            ..row.of_several()
         };
         for number in self.open_of(row.flow) {
             let mut one = SeriesRow::default();
@@ -168,11 +167,9 @@ impl TransferRuns {
         engine: &Engine<H, O>,
         flow: u32,
     ) -> Option<FlowRow> {
-        let mut sum = self.sources.get(flow as usize)?.as_ref()?.closed;
+        let mut sum = self.flows.get(&flow)?.closed;
         for number in self.open_of(flow).collect::<Vec<_>>() {
-            let row = self.record(engine, number);
-            sum.add(&row);
-            sum.received += row.received;
+            add(&mut sum, &self.record(engine, number));
         }
         Some(sum)
     }

@@ -95,17 +95,11 @@ impl Sampled for UdpHost {
     fn sample(&self, row: &mut SeriesRow) {
         match self {
             UdpHost::Sender(sender) => {
-                let nan = f32::NAN;
                 *row = SeriesRow {
-                    cwnd: nan,
-                    ssthresh: nan,
-                    srtt: nan,
-                    rtt: nan,
-                    min_rtt: nan,
-                    pacing_rate: nan,
-                    delivery_rate: nan,
+                    cwnd: f32::NAN,
+                    delivery_rate: f32::NAN,
                     sent: u64::from(sender.sent),
-                    ..*row
+                    ..row.of_several()
                 };
             }
             UdpHost::Receiver(receiver) => {

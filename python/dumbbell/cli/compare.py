@@ -86,9 +86,9 @@ def compare_algorithms(
         output.print_json({"flows": found.flows.to_dicts(), "algorithms": table, "meta": meta})
     else:
         where = f"{rate}, {rtt}, queue {queue}{f' with {aqm}' if aqm else ''}"
-        rival = f", each against as many of {against}" if against else ""
-        rival += f", beside short transfers {traffic}" if traffic else ""
-        _print(found, f"{where}: {flows} flow(s) of each algorithm{rival}, {duration}", until)
+        beside = f", each against as many of {against}" if against else ""
+        beside += f", beside short transfers {traffic}" if traffic else ""
+        _print(found, f"{where}: {flows} flow(s) of each algorithm{beside}, {duration}", until)
     if out is not None:
         from dumbbell.figures import FINE, save
 

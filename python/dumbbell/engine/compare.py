@@ -94,18 +94,21 @@ class Comparison:
 
     def table(self) -> Table:
         """The means of the metrics over the seeds, with their 95 % intervals."""
-        more = [name for name in _OF_RIVAL + _OF_TRAFFIC if name in self.runs.columns]
-        columns = [*SHOWN, *more]
+        columns = [*SHOWN, *self._more]
         shown = [Column.of(name) for name in columns]
         if self.rival is not None:
             left = f"Left to {self.rival.experiment.flows[0].cc}"
             shown[len(SHOWN)] = Column.of("rival_throughput", title=left)
         return Table([Column("Algorithm"), *shown], means(self.runs, ["algorithm"], columns))
 
+    @property
+    def _more(self) -> list[str]:
+        """The columns that depend on a competitor or on traffic."""
+        return [name for name in _OF_RIVAL + _OF_TRAFFIC if name in self.runs.columns]
+
     def plot(self) -> Figure:
         """Draws the mean of each metric with its interval and its runs, a bar an algorithm."""
-        more = [name for name in _OF_RIVAL + _OF_TRAFFIC if name in self.runs.columns]
-        drawn = [*_DRAWN, *more]
+        drawn = [*_DRAWN, *self._more]
         height = 0.6 + 0.32 * len(self.results)
         values = self.runs.group_by("algorithm", maintain_order=True).agg(
             pl.col(drawn).drop_nulls()
@@ -193,7 +196,9 @@ def compare(
     groups = [[name, *rivals] for name in algorithms] + [[name] for name in rivals]
     with _arguments(_ARGUMENTS):
         link = Link(name="bottleneck", rate=rate, delay=_half(rtt), queue=queue, aqm=aqm, loss=loss)
-        beside = [] if traffic is None else [_transfers(traffic, rtt)]
+        beside = []
+        if traffic is not None:
+            beside = [Flow(name="traffic", cc="cubic", rtt=rtt, arrivals=traffic, sizes=_SIZES)]
         experiments = [
             Experiment(
                 links=[link],
@@ -250,11 +255,6 @@ def _half(rtt: str) -> str:
 def _flow(name: str, cc: str, **others: Any) -> Flow:
     with _arguments({"cc": "against"} if name == "against" else {}):
         return Flow(name=name, cc=cc, transport="udt" if _core.needs_udt(cc) else "tcp", **others)
-
-
-def _transfers(arrivals: str, rtt: str) -> Flow:
-    with _arguments({"arrivals": "traffic"}):
-        return Flow(name="traffic", cc="cubic", rtt=rtt, arrivals=arrivals, sizes=_SIZES)
 
 
 def values_of(metric: str, result: Result) -> list[list[float | None]]:
