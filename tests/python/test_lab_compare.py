@@ -107,7 +107,7 @@ def test_own_code_of_the_kept_scenario_waits_for_the_user(browser: Browser, fold
     browser.open(page)
     browser.wait_for("document.querySelector('.status')?.textContent.includes('code of its own')")
     click(browser, "Compare")
-    assert "Press Run" in text(browser, "#outcome")
+    browser.wait_for("document.querySelector('#outcome').textContent.includes('Press Run')")
     click(browser, "Run")
     browser.wait_for(BOTH)
     assert cells(browser, ".differences") == [["flow.one.cc", "own.js:Mine", "bbr3"]]
