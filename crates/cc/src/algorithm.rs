@@ -13,7 +13,7 @@ use crate::{
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use dumbbell_units::Time;
+use dumbbell_units::{Span, Time};
 
 /// A window rule with the slow start of the option `hystart` (default: RFC 5681) and the threshold
 /// of the option `initial_ssthresh` (default: none).
@@ -81,13 +81,16 @@ macro_rules! algorithms {
                 Ok(algorithm)
             }
 
-            /// The options of the algorithm called `name`, with their defaults.
+            /// The options of the algorithm called `name`, with their defaults on a transport that
+            /// counts jiffies.
             ///
             /// # Errors
             /// If no algorithm has the name.
             pub fn options(name: &str) -> Result<Vec<OptionInfo>, ConfigError> {
                 let mut options: Options = name.parse()?;
-                Algorithm::from_options(&mut options, &ConnectionConfig::new(Time::ZERO, 1448))?;
+                let jiffy = Span::from_millis(4);
+                let init = ConnectionConfig::new(Time::ZERO, 1448).with_jiffy(jiffy);
+                Algorithm::from_options(&mut options, &init)?;
                 Ok(options.known())
             }
 
@@ -136,7 +139,7 @@ algorithms! {
     /// CUBIC.
     "cubic" Cubic(Windowed<AnyArithmetic<Cubic, CubicLinux>, AnySlowStart>) = |options, init| {
         let parameters = CubicParameters::from_options(options)?;
-        let rule = match Arithmetic::from_options(options)? {
+        let rule = match Arithmetic::as_the_transport(options, init)? {
             Arithmetic::Exact => AnyArithmetic::Exact(Cubic::new(parameters)),
             Arithmetic::Linux => AnyArithmetic::Linux(Box::new(CubicLinux::new(parameters))),
         };
@@ -150,7 +153,7 @@ algorithms! {
     /// BIC.
     "bic" Bic(Windowed<AnyArithmetic<Bic, BicLinux>, AnySlowStart>) = |options, init| {
         let exact = Bic::from_options(options)?;
-        let rule = match Arithmetic::from_options(options)? {
+        let rule = match Arithmetic::as_the_transport(options, init)? {
             Arithmetic::Exact => AnyArithmetic::Exact(exact),
             Arithmetic::Linux => AnyArithmetic::Linux(Box::new(BicLinux::new(exact))),
         };

@@ -1,6 +1,8 @@
 //! How growth is computed: exactly, or as a kernel does, in whole packets and jiffies.
 
-use crate::{Ack, ConfigError, CongestionEvent, Metric, Options, Path, WindowRule};
+use crate::{
+    Ack, ConfigError, CongestionEvent, ConnectionConfig, Metric, Options, Path, WindowRule,
+};
 use alloc::boxed::Box;
 use dumbbell_units::{Span, Time};
 
@@ -15,10 +17,24 @@ pub(crate) enum Arithmetic {
 }
 
 impl Arithmetic {
-    /// Takes the option `arithmetic`.
+    /// Takes the option `arithmetic`; the default is exact.
     pub(crate) fn from_options(options: &mut Options) -> Result<Arithmetic, ConfigError> {
+        Arithmetic::Exact.or_as_named(options)
+    }
+
+    /// Takes the option `arithmetic`; the default is Linux's on a transport that counts jiffies.
+    pub(crate) fn as_the_transport(
+        options: &mut Options,
+        init: &ConnectionConfig,
+    ) -> Result<Arithmetic, ConfigError> {
+        let counts_jiffies = init.jiffy > Span::ZERO;
+        let default = if counts_jiffies { Arithmetic::Linux } else { Arithmetic::Exact };
+        default.or_as_named(options)
+    }
+
+    fn or_as_named(self, options: &mut Options) -> Result<Arithmetic, ConfigError> {
         let named = [("exact", Arithmetic::Exact), ("linux", Arithmetic::Linux)];
-        options.choice("arithmetic", Arithmetic::Exact, &named, "exact or linux")
+        options.choice("arithmetic", self, &named, "exact or linux")
     }
 }
 
@@ -179,6 +195,20 @@ impl CongAvoidAi {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn linux_s_arithmetic_is_the_default_on_transports_that_count_jiffies() {
+        let plain = ConnectionConfig::new(Time::ZERO, 1448);
+        let linux = plain.with_jiffy(Span::from_millis(4));
+        let chosen = |text: &str, init| {
+            let mut options: Options = text.parse().expect("well formed");
+            Arithmetic::as_the_transport(&mut options, init).expect("a valid value")
+        };
+        assert_eq!(chosen("cubic", &plain), Arithmetic::Exact);
+        assert_eq!(chosen("cubic", &linux), Arithmetic::Linux);
+        assert_eq!(chosen("cubic(arithmetic=linux)", &plain), Arithmetic::Linux);
+        assert_eq!(chosen("cubic(arithmetic=exact)", &linux), Arithmetic::Exact);
+    }
 
     #[test]
     fn a_window_grows_by_a_packet_for_each_cnt_packets_acknowledged() {

@@ -19,12 +19,14 @@ pub struct ConnectionConfig {
     pub initial_window: f64,
     /// Seed of the algorithm's random numbers.
     pub seed: u64,
+    /// Tick of the transport's coarse clock (Linux's jiffy); zero if it has none.
+    pub jiffy: Span,
 }
 
 impl ConnectionConfig {
     /// A connection that begins at `now` with an initial window of 10 packets (RFC 6928) and seed 0.
     pub const fn new(now: Time, mss: u32) -> ConnectionConfig {
-        ConnectionConfig { now, mss, initial_window: 10.0, seed: 0 }
+        ConnectionConfig { now, mss, initial_window: 10.0, seed: 0, jiffy: Span::ZERO }
     }
 
     /// The same with another packet size, payload bytes.
@@ -45,6 +47,13 @@ impl ConnectionConfig {
     #[must_use]
     pub const fn with_seed(mut self, seed: u64) -> ConnectionConfig {
         self.seed = seed;
+        self
+    }
+
+    /// The same with a coarse clock of this tick.
+    #[must_use]
+    pub const fn with_jiffy(mut self, jiffy: Span) -> ConnectionConfig {
+        self.jiffy = jiffy;
         self
     }
 }

@@ -301,12 +301,13 @@ impl FlowSpec {
 
     /// The configuration with which the flow's algorithm starts.
     pub(crate) fn init(&self, now: Time, seed: u64) -> ConnectionConfig {
-        let (mss, initial_window) = match &self.udt {
-            None => (self.stack.mss, self.stack.initial_window),
-            Some(options) => (options.max_payload(), TransportOptions::INITIAL_WINDOW),
+        let (mss, initial_window, jiffy) = match &self.udt {
+            None => (self.stack.mss, self.stack.initial_window, self.stack.tick_ns),
+            Some(options) => (options.max_payload(), TransportOptions::INITIAL_WINDOW, 0),
         };
         ConnectionConfig::new(now, u32::from(mss))
             .with_initial_window(f64::from(initial_window))
             .with_seed(seed)
+            .with_jiffy(Span::from_nanos(jiffy))
     }
 }
