@@ -138,6 +138,13 @@ impl Axis {
         }
     }
 
+    /// A value that the list has twice.
+    pub(crate) fn repeated(&self) -> Option<&Value> {
+        let Values::List(values) = &self.values else { return None };
+        let mut seen = std::collections::HashSet::new();
+        values.iter().find(|value| !seen.insert(inline(value)))
+    }
+
     /// Every value, in order; those of a range without a number of points are its ends.
     pub fn all(&self) -> Vec<AxisValue> {
         match &self.values {
@@ -245,11 +252,7 @@ fn read_list(list: &Value) -> Result<Vec<Value>, ValueError> {
     if values.is_empty() {
         fail!("is empty; {FORMS}");
     }
-    let mut seen = std::collections::HashSet::new();
-    match values.iter().find(|value| !seen.insert(inline(value))) {
-        Some(value) => fail!("{} is there twice; write every value once", shown(value)),
-        None => Ok(values.clone()),
-    }
+    Ok(values.clone())
 }
 
 impl Range {

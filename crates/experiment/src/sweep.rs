@@ -370,6 +370,11 @@ impl Reader<'_> {
                 read_value(key, &value, &path, &mut self.problems);
             }
         }
+        // Zipped axes have a value at every point, which others may share.
+        if let Some(value) = axis.repeated().filter(|_| combine != "zip") {
+            let text = format!("{} is there twice; write every value once", shown(value));
+            self.add(path, text);
+        }
         if axis.count().is_none() && !DRAWN.contains(&combine) {
             let text = "is a range without a number of points; write, for example, points = 5";
             self.add(path, text.to_owned());
