@@ -136,6 +136,8 @@ fn flow_spec(
         stack,
         udp: flow.transport == "udp",
         udt,
+        external: None,
+        endpoint_factory: None,
         kernel_cc: None,
         command: flow.command.clone(),
         server: flow.command.as_ref().and(flow.server.clone()),

@@ -3,7 +3,7 @@
 use crate::custom::{CustomClasses, FirstException, factories};
 use crate::table::Table;
 use arrow_schema::ArrowError;
-use dumbbell_sim::{CapturePoint, PacketLog, Scenario, ScenarioError as Invalid};
+use dumbbell_sim::{CapturePoint, Factories, PacketLog, Scenario, ScenarioError as Invalid};
 use pyo3::create_exception;
 use pyo3::exceptions::{PyInterruptedError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -169,7 +169,9 @@ pub fn simulate(
     let done = match custom.filter(|custom| !custom.is_empty()) {
         None => py.detach(|| run(Scenario::from_json(scenario), progress)),
         Some(custom) => {
-            run(Scenario::from_json_with(scenario, &factories(custom, &failure)), |done| {
+            let algorithms = factories(custom, &failure);
+            let factories = Factories { algorithms, ..Factories::default() };
+            run(Scenario::from_json_with(scenario, &factories), |done| {
                 py.detach(|| if failure.is_set() { ControlFlow::Break(()) } else { progress(done) })
             })
         }

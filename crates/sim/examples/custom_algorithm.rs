@@ -16,7 +16,7 @@ use dumbbell_cc::{
     Ack, AlgorithmFactory, CongestionControl, CongestionEvent, ConnectionConfig, ControlParameters,
     Metric, Path, RoundAggregator, Signal,
 };
-use dumbbell_sim::{RunOutput, Scenario, ScenarioError};
+use dumbbell_sim::{Factories, RunOutput, Scenario, ScenarioError};
 use std::collections::BTreeMap;
 
 /// Keeps `target` packets queued.
@@ -93,8 +93,9 @@ pub fn alone(cc: &str) -> Result<RunOutput, ScenarioError> {
         "links": [{"name": "l", "rate_bps": 1e8, "delay_ns": 20000000, "queue": {"bytes": 500000}}],
         "flows": [{"name": "f", "cc": "CC", "path": ["l"], "return_delay_ns": 20000000}]
     }"#;
-    let factories =
-        BTreeMap::from([("calm".to_owned(), AlgorithmFactory::new(|init| Calm::new(init, 4.0)))]);
+    let calm = AlgorithmFactory::new(|init| Calm::new(init, 4.0));
+    let algorithms = BTreeMap::from([("calm".to_owned(), calm)]);
+    let factories = Factories { algorithms, ..Factories::default() };
     Scenario::from_json_with(&json.replace("CC", cc), &factories)?.run()
 }
 

@@ -1,5 +1,7 @@
 //! Builds the network and the endpoints of a scenario.
 
+use crate::datagram::Payloads;
+use crate::datagram_host::{DatagramHost, ExternalFlow};
 use crate::engine::Engine;
 use crate::host::{AnyHost, SimHost};
 use crate::multipath_host::MultipathHost;
@@ -28,6 +30,8 @@ pub(crate) struct Simulation<H: Endpoint> {
     hosts: Vec<H>,
     /// By the index of the flow.
     transferring: BTreeMap<u32, Transferring>,
+    /// Of flows of datagrams, by pair of ports.
+    payloads: BTreeMap<u32, Payloads>,
 }
 
 impl<H: SimHost> Simulation<H> {
@@ -39,6 +43,11 @@ impl<H: SimHost> Simulation<H> {
     /// The transfers of flows that consist of many, in the order of their starts.
     pub(crate) fn transfers(&self) -> &[Transfer] {
         &self.network.transfers
+    }
+
+    /// The payloads on their way, of flows of datagrams, by pair of ports.
+    pub(crate) fn payloads(&self) -> BTreeMap<u32, Payloads> {
+        self.payloads.clone()
     }
 
     /// The engine, and what opens the transfers while it runs.
@@ -63,18 +72,21 @@ pub(crate) fn build<H: SimHost>(scenario: &Scenario) -> Result<Simulation<H>, Sc
     let mut order: Vec<usize> = (0..scenario.flows.len()).collect();
     order.sort_by_key(|&at| network.flows[at].pair);
     let mut hosts = Vec::with_capacity(2 * order.len());
-    let mut transferring = BTreeMap::new();
+    let (mut transferring, mut payloads) = (BTreeMap::new(), BTreeMap::new());
     for at in order {
         let (flow, stack) = (&scenario.flows[at], stacks.get(at));
         if flow.transfers.is_some() {
             let (stack, seed) = (Arc::clone(stack), scenario.seed);
             transferring.insert(at as u32, Transferring { flow: flow.clone(), stack, seed });
+        } else if let Some((ends, of_flow)) = external(scenario, at, &network.flows[at]) {
+            payloads.insert(network.flows[at].pair, of_flow);
+            hosts.extend(ends.map(H::from_host));
         } else {
             let endpoints = endpoints(scenario, at, &network.flows[at], stack)?;
             hosts.extend(endpoints.map(H::from_host));
         }
     }
-    Ok(Simulation { network, hosts, transferring })
+    Ok(Simulation { network, hosts, transferring, payloads })
 }
 
 /// Makes the endpoints of the transfers of a flow.
@@ -136,6 +148,16 @@ fn endpoints(
             app_rates: flow.write_rates(),
         }),
     })
+}
+
+/// The ends of a flow of datagrams, and the payloads on their way.
+fn external(scenario: &Scenario, at: usize, plan: &FlowPlan) -> Option<([AnyHost; 2], Payloads)> {
+    let flow = &scenario.flows[at];
+    let (spec, factory) = (flow.external.as_ref()?, flow.endpoint_factory.as_ref()?);
+    let seed = seeds::derive(scenario.seed, Purpose::Algorithm, plan.pair);
+    let ends = factory.make(ExternalFlow { flow, spec, start: plan.start, seed });
+    let (hosts, payloads) = DatagramHost::pair(ends);
+    Some((hosts.map(|host| AnyHost::Datagram(Box::new(host))), payloads))
 }
 
 fn tcp_endpoints(config: SenderConfig) -> [AnyHost; 2] {

@@ -1,5 +1,6 @@
 //! Validation of scenarios.
 
+use crate::datagram_host::{ExternalSpec, InvalidKey};
 use crate::link_spec::check_rates;
 use crate::scenario::{FlowSpec, LinkSpec, QueueSpec, Scenario, ScenarioError, ScenarioPart};
 use dumbbell_cc::{Algorithm, ConnectionConfig};
@@ -189,6 +190,9 @@ impl FlowSpec {
             ensure((1..=most).contains(&bytes), here, "bytes", bytes, valid)?;
         }
         self.check_transfers()?;
+        if let Some(spec) = &self.external {
+            return self.check_external(spec);
+        }
         if self.udp {
             return self.check_udp();
         }
@@ -207,6 +211,26 @@ impl FlowSpec {
         let valid =
             "true with application rates, and without udt, additional_subflows, transfers, log";
         ensure(is_plain && is_paced, here, "udp", self.udp, valid)
+    }
+
+    /// A flow of datagrams has one path, and endpoints of another crate, which check it too.
+    fn check_external(&self, spec: &ExternalSpec) -> Result<(), ScenarioError> {
+        let here = || ScenarioPart::Flow(self.name.clone());
+        let is_plain = self.udt.is_none() && self.additional_subflows.is_empty();
+        let is_plain = is_plain && !self.udp && self.transfers.is_none();
+        let valid = "null beside udp, udt, additional_subflows and transfers";
+        ensure(is_plain, here, "external", &spec.transport, valid)?;
+        let valid = "a transport whose endpoints this program has";
+        let Some(factory) = &self.endpoint_factory else {
+            return ensure(false, here, "external", &spec.transport, valid);
+        };
+        let checked = factory.check(self, spec);
+        checked.map_err(|InvalidKey { key, value, valid }| ScenarioError::Value {
+            part: here(),
+            key,
+            value,
+            valid,
+        })
     }
 
     /// A flow of transfers is TCP's, of one path, and has nothing else to send.

@@ -3,6 +3,7 @@
 //! Packets carry no number of their own. A packet is found again by its content: equal packets of a
 //! sender leave a link in the order in which they entered it, so it does not matter which is which.
 
+use crate::datagram::EcnCodepoint;
 use crate::engine::EndpointId;
 use crate::observer::Observer;
 use crate::pdu::{Pdu, SimPacket};
@@ -146,6 +147,7 @@ impl HopLog {
             Pdu::Tcp(segment) => (segment.number, segment.flags.contains(Flags::RETRANSMISSION)),
             Pdu::Udt(dumbbell_udt::Packet::Data(data)) => (data.seq.get(), false),
             Pdu::Udt(_) => (0, false),
+            Pdu::Datagram(datagram) => (datagram.number, false),
         };
         self.hops.push(Hop {
             link,
@@ -191,7 +193,11 @@ fn key(from: EndpointId, packet: &Pdu) -> (u32, Pdu) {
 }
 
 fn is_marked(packet: &Pdu) -> bool {
-    matches!(packet, Pdu::Tcp(segment) if segment.flags.contains(Flags::CE))
+    match packet {
+        Pdu::Tcp(segment) => segment.flags.contains(Flags::CE),
+        Pdu::Udt(_) => false,
+        Pdu::Datagram(datagram) => datagram.ecn == EcnCodepoint::Ce,
+    }
 }
 
 impl<P: SimPacket> Observer<P> for HopLog {

@@ -3,6 +3,7 @@
 //! Scenarios of plain TCP flows, the most frequent ones, run with hosts and packets of TCP only, so
 //! that they do not pay for the size of other protocols.
 
+use crate::datagram_host::DatagramHost;
 use crate::multipath_host::MultipathHost;
 use crate::pdu::{Pdu, SimPacket};
 use crate::sample::Sampled;
@@ -21,6 +22,7 @@ pub(crate) enum AnyHost {
     Udt(Box<UdtHost>),
     Multipath(Box<MultipathHost>),
     Udp(Box<UdpHost>),
+    Datagram(Box<DatagramHost>),
 }
 
 /// The host types that a run can consist of.
@@ -52,6 +54,7 @@ macro_rules! forward {
             AnyHost::Udt($host) => $call,
             AnyHost::Multipath($host) => $call,
             AnyHost::Udp($host) => $call,
+            AnyHost::Datagram($host) => $call,
         }
     };
 }
@@ -71,6 +74,7 @@ impl Endpoint for AnyHost {
             AnyHost::Udt(host) => host.poll(now).map(Pdu::Udt),
             AnyHost::Multipath(host) => host.poll(now).map(Pdu::Tcp),
             AnyHost::Udp(host) => host.poll(now).map(Pdu::Tcp),
+            AnyHost::Datagram(host) => host.poll(now).map(Pdu::Datagram),
         }
     }
 
@@ -94,6 +98,7 @@ impl SimEndpoint for AnyHost {
                 host.handle_on_port(now, port, segment)
             }
             (AnyHost::Udp(host), Pdu::Tcp(packet)) => host.handle(now, packet),
+            (AnyHost::Datagram(host), Pdu::Datagram(datagram)) => host.handle(now, datagram),
             _ => unreachable!("both ends of a flow speak one protocol"),
         }
     }

@@ -1,11 +1,13 @@
 //! The simulator: virtual clock, event loop, flows, and sampling into tables.
 //!
 //! `engine` runs endpoints over links and is independent of protocols; `host` provides TCP, MPTCP
-//! and UDT endpoints. `sample` and `tables` record their state. A [`Scenario`] describes a run in
+//! and UDT endpoints, and takes [endpoints of other crates](DatagramEndpoint). `sample` and `tables` record their state. A [`Scenario`] describes a run in
 //! plain numbers; [`Scenario::run`] returns a [`RunOutput`].
 
 mod build;
 mod check;
+mod datagram;
+mod datagram_host;
 mod delay_meter;
 mod engine;
 mod event_queue;
@@ -35,6 +37,11 @@ mod udp_host;
 mod udt_host;
 
 pub use check::{MAX_FLOWS, MAX_TRANSFERS};
+pub use datagram::{DATAGRAM_HEADER, Datagram, EcnCodepoint};
+pub use datagram_host::{
+    DatagramEndpoint, DatagramEnds, EndpointFactory, ExternalFlow, ExternalSpec, InvalidKey,
+    MakeEndpoints,
+};
 pub use engine::{EndpointId, Engine, RoutedPacket};
 pub use histogram::Histogram;
 pub use hop_log::{Hop, HopEnd, HopLog};
@@ -46,7 +53,7 @@ pub use pdu::Pdu;
 pub use run::{Run, RunOutput};
 pub use sample::{Sampled, link_row};
 pub use scenario::{
-    FlowSpec, LinkSpec, PathSpec, QueueSpec, Scenario, ScenarioError, ScenarioPart,
+    Factories, FlowSpec, LinkSpec, PathSpec, QueueSpec, Scenario, ScenarioError, ScenarioPart,
 };
 pub use sender_rows::{fill_flow_row, fill_series_row};
 pub use sim_endpoint::SimEndpoint;

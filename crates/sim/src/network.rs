@@ -166,7 +166,9 @@ fn canonical_order(
         let udt = flow.udt.as_ref().map(|options| format!("{options:?}"));
         // Flows of transfers come last: their ports have no endpoints at first.
         let transfers = flow.transfers.as_ref().map(|transfers| format!("{transfers:?}"));
-        (transfers, times, paths, load, &flow.cc, (stacks.of_flow[at], udt, flow.udp), &flow.name)
+        let external = flow.external.as_ref().map(|external| format!("{external:?}"));
+        let transport = (stacks.of_flow[at], udt, flow.udp, external);
+        (transfers, times, paths, load, &flow.cc, transport, &flow.name)
     });
     order
 }

@@ -1,18 +1,21 @@
 //! Packets of several protocols on simulated links.
 
+use crate::datagram::Datagram;
 use dumbbell_net::Packet;
 use dumbbell_tcp::{Flags, Segment};
 
 /// A packet of any protocol (protocol data unit).
 ///
-/// The UDT packet fits around the niche in the segment that stores the discriminant, so a `Pdu` is
-/// as small as a TCP segment.
+/// The others fit around the niche in the segment that stores the discriminant, so a `Pdu` is as
+/// small as a TCP segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Pdu {
     /// A TCP segment.
     Tcp(Segment),
     /// A UDT packet.
     Udt(dumbbell_udt::Packet),
+    /// A datagram of another protocol.
+    Datagram(Datagram),
 }
 
 const _: () = assert!(size_of::<Option<Pdu>>() == 36);
@@ -24,6 +27,11 @@ pub(crate) trait SimPacket: Packet + Copy {
 
     /// The packet as a [`Pdu`].
     fn pdu(&self) -> Pdu;
+
+    /// The datagram, if it is one.
+    fn datagram(&self) -> Option<&Datagram> {
+        None
+    }
 }
 
 impl SimPacket for Segment {
@@ -45,11 +53,19 @@ impl SimPacket for Pdu {
             Pdu::Tcp(segment) => segment.data_sent_at(),
             Pdu::Udt(dumbbell_udt::Packet::Data(data)) => Some(data.timestamp),
             Pdu::Udt(_) => None,
+            Pdu::Datagram(datagram) => datagram.by_sender.then_some(datagram.timestamp),
         }
     }
 
     fn pdu(&self) -> Pdu {
         *self
+    }
+
+    fn datagram(&self) -> Option<&Datagram> {
+        match self {
+            Pdu::Datagram(datagram) => Some(datagram),
+            _ => None,
+        }
     }
 }
 
@@ -59,6 +75,7 @@ impl Packet for Pdu {
         match self {
             Pdu::Tcp(segment) => segment.size(),
             Pdu::Udt(packet) => packet.size(),
+            Pdu::Datagram(datagram) => datagram.size(),
         }
     }
 
@@ -66,6 +83,7 @@ impl Packet for Pdu {
         match self {
             Pdu::Tcp(segment) => segment.is_ecn_capable(),
             Pdu::Udt(packet) => Packet::is_ecn_capable(packet),
+            Pdu::Datagram(datagram) => datagram.is_ecn_capable(),
         }
     }
 
@@ -73,6 +91,7 @@ impl Packet for Pdu {
         match self {
             Pdu::Tcp(segment) => segment.is_l4s(),
             Pdu::Udt(packet) => Packet::is_l4s(packet),
+            Pdu::Datagram(datagram) => datagram.is_l4s(),
         }
     }
 
@@ -80,6 +99,7 @@ impl Packet for Pdu {
         match self {
             Pdu::Tcp(segment) => segment.mark(),
             Pdu::Udt(packet) => Packet::mark(packet),
+            Pdu::Datagram(datagram) => datagram.mark(),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Runs scenarios.
 
 use crate::build::build;
+use crate::datagram::Payloads;
 use crate::delay_meter::DelayMeter;
 use crate::engine::{EndpointId, Engine};
 use crate::histogram::Histogram;
@@ -17,6 +18,7 @@ use crate::tcp_host::TcpHost;
 use crate::transfers::TransferRuns;
 use dumbbell_net::{DropReason, LinkId};
 use dumbbell_units::{Span, Time};
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 /// The results of a run.
@@ -51,6 +53,8 @@ struct Observers<T> {
     meter: DelayMeter,
     log: PacketLog,
     hops: T,
+    /// Of flows of datagrams, by pair of ports.
+    payloads: BTreeMap<u32, Payloads>,
 }
 
 impl<P: SimPacket, T: Observer<P>> Observer<P> for Observers<T> {
@@ -74,6 +78,11 @@ impl<P: SimPacket, T: Observer<P>> Observer<P> for Observers<T> {
     fn on_dropped(&mut self, now: Time, from: EndpointId, at: LinkId, why: DropReason, packet: &P) {
         self.log.on_dropped(now, from, at, why, packet);
         self.hops.on_dropped(now, from, at, why, packet);
+        if let Some(datagram) = packet.datagram()
+            && let Some(payloads) = self.payloads.get(&from.pair())
+        {
+            payloads.release(datagram.payload);
+        }
     }
 
     #[inline]
@@ -243,9 +252,10 @@ impl Scenario {
     }
 
     fn has_tcp_alone(&self) -> bool {
-        self.flows
-            .iter()
-            .all(|flow| !flow.udp && flow.udt.is_none() && flow.additional_subflows.is_empty())
+        self.flows.iter().all(|flow| {
+            let is_other = flow.udp || flow.udt.is_some() || flow.external.is_some();
+            !is_other && flow.additional_subflows.is_empty()
+        })
     }
 
     /// A run at time zero; `hops` makes its log from the flow of each pair of ports.
@@ -255,7 +265,8 @@ impl Scenario {
     ) -> Result<Running<H, T>, ScenarioError> {
         let simulation = build::<H>(self)?;
         let flows = simulation.flows().to_vec();
-        let observers = self.observers(&flows, simulation.transfers(), hops);
+        let mut observers = self.observers(&flows, simulation.transfers(), hops);
+        observers.payloads = simulation.payloads();
         let (engine, transfers) = simulation.engine(observers);
         let sampled =
             FlowPlan::first_subflows(&flows).zip(&flows).map(|(first, plan)| plan.sampled(first));
@@ -297,6 +308,7 @@ impl Scenario {
         Observers {
             log: PacketLog::new(pairs().map(logged).collect()),
             hops: hops(flow_of().collect()),
+            payloads: BTreeMap::new(),
             meter: DelayMeter::new(delays, pair_of.collect()),
         }
     }

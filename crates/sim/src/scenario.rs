@@ -2,6 +2,7 @@
 //!
 //! Times are in nanoseconds, rates in bit/s. `check.rs` defines which values are valid.
 
+use crate::datagram_host::{EndpointFactory, ExternalSpec};
 use crate::transfer_spec::TransferSpec;
 use dumbbell_cc::{AlgorithmFactory, ConfigError};
 use dumbbell_net::{AqmConfig, LossModel, Reordering};
@@ -146,6 +147,12 @@ pub struct FlowSpec {
     /// UDT with these options instead of TCP.
     #[serde(default)]
     pub udt: Option<dumbbell_udt::TransportOptions>,
+    /// Endpoints of another crate over UDP instead of TCP; `stack` is ignored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub external: Option<ExternalSpec>,
+    /// Makes those endpoints.
+    #[serde(skip)]
+    pub endpoint_factory: Option<EndpointFactory>,
     /// Testbed only: the kernel's name of the algorithm, if it differs from ours.
     #[serde(default)]
     pub kernel_cc: Option<String>,
@@ -158,6 +165,15 @@ pub struct FlowSpec {
     /// Whether every packet is recorded.
     #[serde(default)]
     pub log: bool,
+}
+
+/// What other crates provide for the flows of a scenario.
+#[derive(Clone, Debug, Default)]
+pub struct Factories {
+    /// User-defined algorithms, by the names that flows use.
+    pub algorithms: BTreeMap<String, AlgorithmFactory>,
+    /// Endpoints, by the name of their transport.
+    pub endpoints: BTreeMap<String, EndpointFactory>,
 }
 
 /// The path of a subflow.
@@ -265,17 +281,14 @@ impl Scenario {
     /// If the text is not JSON of the right shape or a value is not valid. The error names the
     /// part, the key and the valid values.
     pub fn from_json(json: &str) -> Result<Scenario, ScenarioError> {
-        Scenario::from_json_with(json, &BTreeMap::new())
+        Scenario::from_json_with(json, &Factories::default())
     }
 
-    /// Reads and checks a scenario with user-defined algorithms, by the names that flows use.
+    /// Reads and checks a scenario with algorithms and endpoints of other crates.
     ///
     /// # Errors
     /// As [`from_json`](Scenario::from_json).
-    pub fn from_json_with(
-        json: &str,
-        factories: &BTreeMap<String, AlgorithmFactory>,
-    ) -> Result<Scenario, ScenarioError> {
+    pub fn from_json_with(json: &str, factories: &Factories) -> Result<Scenario, ScenarioError> {
         let reader = &mut serde_json::Deserializer::from_str(json);
         let shape = |error: serde_path_to_error::Error<serde_json::Error>| ScenarioError::Shape {
             path: error.path().to_string(),
@@ -288,7 +301,10 @@ impl Scenario {
             message: error.to_string(),
         })?;
         for flow in &mut scenario.flows {
-            flow.algorithm_factory = factories.get(&flow.cc).cloned();
+            flow.algorithm_factory = factories.algorithms.get(&flow.cc).cloned();
+            let external = flow.external.as_ref();
+            let factory = external.and_then(|spec| factories.endpoints.get(&spec.transport));
+            flow.endpoint_factory = factory.cloned();
         }
         scenario.check()?;
         Ok(scenario)

@@ -32,6 +32,8 @@ pub fn dumbbell(cc: &str, flows: u64, rate_bps: f64, seconds: u64) -> Scenario {
         scheduler: "lowest-rtt".to_owned(),
         stack: Stack::linux(),
         udt: None,
+        external: None,
+        endpoint_factory: None,
         kernel_cc: None,
         command: None,
         server: None,

@@ -6,6 +6,7 @@
 //! checksums (it is all zeros). At the sender, packets that were dropped on the way carry a
 //! comment.
 
+mod datagram;
 mod tcp;
 mod udt;
 
@@ -66,7 +67,7 @@ impl PacketLog {
             let flow = &scenario.flows[record.flow as usize];
             let echoed = match &record.packet {
                 Pdu::Tcp(segment) => echoes.track(record, segment),
-                Pdu::Udt(_) => 0,
+                Pdu::Udt(_) | Pdu::Datagram(_) => 0,
             };
             let seen = match record.event {
                 PacketEvent::Sent => (point == CapturePoint::Sender) == record.by_sender,
@@ -81,6 +82,7 @@ impl PacketLog {
                 let (bytes, length) = match &record.packet {
                     Pdu::Tcp(segment) => tcp::packet((record, segment), flow, echoed),
                     Pdu::Udt(packet) => udt::packet(record, packet),
+                    Pdu::Datagram(datagram) => datagram::packet(record, datagram),
                 };
                 write_packet(&mut writer, record.at, bytes, length, comment)?;
             }
