@@ -12,6 +12,7 @@ from dumbbell.cli import bpf, store, udt
 from dumbbell.cli.benchmark import run_scenarios
 from dumbbell.cli.checks import examine_algorithms, examine_machine
 from dumbbell.cli.compare import compare_algorithms
+from dumbbell.cli.evaluate import evaluate_algorithms
 from dumbbell.cli.export import export_result, report_folder
 from dumbbell.cli.files import check_file, list_all, show_explanation, show_schema, write_starter
 from dumbbell.cli.lab import open_lab
@@ -39,6 +40,7 @@ COMMANDS: Final[dict[str, Callable[..., None]]] = {
     "query": answer_query,
     "export": export_result,
     "reproduce": reproduce_papers,
+    "evaluate": evaluate_algorithms,
     "validate": validate_grid,
     "conformance": examine_algorithms,
     "list": list_all,

@@ -97,12 +97,23 @@ def stop_all(futures: Collection[Future[Any]], monitors: Iterable[object]) -> No
         left = wait(left, _NOTICE / 4).not_done
 
 
+def is_raised_in_simulation(error: BaseException) -> bool:
+    """Whether `error` passed through `simulate`: a custom algorithm raised it."""
+    return _below_simulate(error) is not None
+
+
 def custom_traceback(error: BaseException) -> TracebackType | None:
     """The traceback below `simulate`: the frames of the custom algorithm that raised `error`.
 
     None if `error` did not pass through `simulate`.
     """
+    part = _below_simulate(error)
+    return part and part.tb_next
+
+
+def _below_simulate(error: BaseException) -> TracebackType | None:
+    """The traceback from the frame of `simulate` on."""
     part = error.__traceback__
     while part is not None and part.tb_frame.f_code is not simulate.__code__:
         part = part.tb_next
-    return part and part.tb_next
+    return part

@@ -28,6 +28,9 @@ RUN_METRICS: Final = (
 )
 """The metrics of a run."""
 
+Axes = dict[str, Any] | list[dict[str, Any]]
+"""The content of a ``[sweep]`` table, or of several."""
+
 EFFORT: Final = ("data_packets", "events")  # the size of a run
 METRICS: Final = (*RUN_METRICS, *EFFORT)  # the metrics in the table ``runs``
 _TAKEN: Final = frozenset({"run", "point", "seed", "seeds", *METRICS})
@@ -91,9 +94,7 @@ class Sweep:
         text: The text of a file that reads as the same sweep.
     """
 
-    def __init__(
-        self, text: str, name: str, overrides: Sequence[str], axes: dict[str, Any] | None
-    ) -> None:
+    def __init__(self, text: str, name: str, overrides: Sequence[str], axes: Axes | None) -> None:
         """Reads the text of the file `name`; see `load`."""
         self._environment = Environment(Path(name).parent)
         instead = None if axes is None else as_json(axes)
@@ -115,14 +116,14 @@ class Sweep:
         path: str | Path,
         *,
         overrides: Sequence[str] = (),
-        axes: dict[str, Any] | None = None,
+        axes: Axes | None = None,
     ) -> Sweep:
         """Reads an experiment file with a ``[sweep]`` table.
 
         Args:
             path: The TOML file.
             overrides: Assignments that take precedence over the file, as for `Experiment.load`.
-            axes: What takes the place of the table.
+            axes: What takes the place of the table, or tables.
 
         Raises:
             ExperimentError: If the file cannot be read, or is not valid with the first values of
@@ -138,7 +139,7 @@ class Sweep:
         return cls(text, "", overrides, None)
 
     @classmethod
-    def of(cls, experiment: Experiment | str | Path, axes: dict[str, Any]) -> Sweep:
+    def of(cls, experiment: Experiment | str | Path, axes: Axes) -> Sweep:
         """An experiment, or that of a file, with the content of a ``[sweep]`` table; see `load`."""
         if isinstance(experiment, Experiment):
             return cls(experiment.to_toml(), "", (), axes)
@@ -178,7 +179,11 @@ class Sweep:
         """
         values = (written for block in self._blocks() for written, _ in block[0])
         overrides = [f"{axis.key}={value}" for axis, value in zip(self.axes, values, strict=True)]
-        return Experiment.parse(_SWEEP.sub("", self.text), overrides=overrides)
+        return Experiment.parse(without_sweep(self.text), overrides=overrides)
+
+    def draw(self, place: Sequence[float]) -> list[str]:
+        """The values at a place on its axes (0 to less than 1 for each), as JSON."""
+        return [self._parsed.draw(axis, share)[0] for axis, share in enumerate(place)]
 
     def _blocks(self) -> Iterator[list[tuple[tuple[str, float | str], ...]]]:
         """For every ``[sweep]`` table its points: each axis's value as JSON and in its column."""
@@ -192,15 +197,16 @@ class Sweep:
                 case "zip":
                     yield list(zip(*map(self._parsed.values, axes), strict=True))
                 case _:
-                    shares = _shares(combine, points, count, seed)
+                    shares = positions(combine, points, count, seed)
                     yield [tuple(map(self._parsed.draw, axes, row)) for row in shares]
 
 
-_SWEEP: Final = re.compile(r"^\[\[?sweep\b.*?(?=^\[|\Z)", re.M | re.S)
-"""The tables of a sweep in its `text`."""
+def without_sweep(text: str) -> str:
+    """The text of a file without its ``[sweep]`` tables: one experiment."""
+    return re.sub(r"^\[\[?sweep\b.*?(?=^\[|\Z)", "", text, flags=re.M | re.S)
 
 
-def _shares(combine: str, points: int, axes: int, seed: int) -> list[list[float]]:
+def positions(combine: str, points: int, axes: int, seed: int) -> list[list[float]]:
     """The positions of the drawn points on every axis, from 0 to less than 1."""
     if combine == "random":
         draw = random.Random(seed)

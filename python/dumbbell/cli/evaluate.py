@@ -1,0 +1,96 @@
+"""``dumbbell evaluate``: the evidence on algorithms that RFC 9743 asks for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+from typer import Argument, Exit, Option
+
+from dumbbell.cli import options
+from dumbbell.cli.output import print_json, print_line, print_table, print_text, progress_bar
+
+if TYPE_CHECKING:
+    from dumbbell.dossier import Dossier
+
+_QUICK_PATHS: Final = 36  # the fewest that can be evidence for an algorithm
+
+
+def evaluate_algorithms(
+    cc: Annotated[str, Argument(metavar="CC", help="Algorithms, separated by commas.")],
+    out: Annotated[Path, options.out("Folder for the dossiers; resumes what is there.")],
+    clauses: Annotated[
+        str | None, Option(help="Sections of RFC 9743, such as 5.1.3,7.1; default: all.")
+    ] = None,
+    quick: Annotated[bool, Option("--quick", help="36 paths, no search: a minute.")] = False,
+    paths: Annotated[
+        int | None, Option(min=1, help="Random paths for each scenario; default: 100.")
+    ] = None,
+    search: Annotated[
+        int | None, Option(min=0, help="Paths of each search for the worst; default: 60.")
+    ] = None,
+    gate: Annotated[
+        Path | None, Option(help="Thresholds (TOML); exit status 1 if one is exceeded.")
+    ] = None,
+    junit: Annotated[Path | None, Option(help="File for the gate's result as JUnit.")] = None,
+    jobs: options.Jobs = None,
+    dask: options.Dask = None,
+    json: options.Json = False,
+) -> None:
+    """Collect the evidence on algorithms that RFC 9743 asks for."""
+    from dumbbell.dossier import evaluate
+    from dumbbell.dossier.evaluate import PATHS, SEARCHED
+    from dumbbell.dossier.gate import Gate, write_junit
+    from dumbbell.dossier.page import write_side_by_side
+
+    algorithms = options.split_algorithms(cc)
+    thresholds = Gate.load(gate) if gate else Gate()
+    dossiers = []
+    with progress_bar("collecting evidence") as progress:
+        for name in algorithms:
+            folder = out if len(algorithms) == 1 else out / name.replace("/", "_")
+            dossiers.append(
+                evaluate(
+                    name,
+                    folder,
+                    sections=clauses.split(",") if clauses else None,
+                    paths=paths or (_QUICK_PATHS if quick else PATHS),
+                    search=(0 if quick else SEARCHED) if search is None else search,
+                    limits=thresholds.limits,
+                    jobs=jobs,
+                    dask=dask,
+                    progress=progress,
+                )
+            )
+    if len(dossiers) > 1:
+        write_side_by_side(dossiers, out)
+    broken = [(one, thresholds.broken(one)) for one in dossiers]
+    if junit:
+        write_junit(junit, broken)
+    if json:
+        found = [
+            one.to_json() | {"broken": [vars(b) for b in breaches]} for one, breaches in broken
+        ]
+        print_json({"dossiers": found})
+    else:
+        for one in dossiers:
+            _print(one)
+        for one, breaches in broken:
+            for breach in breaches:
+                print_text(f"{one.cc}: {breach.sentence}")
+        if len(dossiers) > 1:
+            print_line(f"They stand side by side in {out / 'index.html'}")
+    if any(breaches for _, breaches in broken):
+        raise Exit(1)
+
+
+def _print(dossier: Dossier) -> None:
+    from dumbbell.dossier import words
+
+    print_table(words.tally(dossier), dossier.table())
+    for title, found in zip(("Strongest", "Weakest"), dossier.extremes(), strict=True):
+        for one in found:
+            print_text(f"{title}: {words.named(one, dossier)}")
+    for failure in dossier.failures:
+        print_text(f"Runs could not be made: {failure}")
+    print_line(f"\nThe dossier is {dossier.folder / 'index.html'}")

@@ -1,0 +1,86 @@
+"""Runs scenarios, each as a sweep in a folder of the dossier: made once, resumed, shared."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from dumbbell.dossier.measures import Runs
+from dumbbell.engine.progress import Progress, silent
+from dumbbell.engine.simulation import is_raised_in_simulation
+from dumbbell.errors import DumbbellError
+from dumbbell.sweeps.drive import run_sweep
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from dumbbell.sweeps.plan import Sweep
+
+PATIENCE: Final = 60.0
+"""An algorithm whose simulations do not advance for so long hangs, s."""
+
+
+class FailedRunError(DumbbellError):
+    """Runs that cannot be made: the algorithm raises, or does not come to an end."""
+
+
+@dataclass
+class Bench:
+    """Where runs are made and kept.
+
+    Attributes:
+        folder: The folder of the dossier.
+        jobs: How many simulations to run at once; None for one a processor.
+        dask: The address of a Dask scheduler whose workers do the work; None for threads.
+        progress: Called with the current step and its completed fraction.
+        made: The number of runs that were made, and of those that were there before.
+    """
+
+    folder: Path
+    jobs: int | None = None
+    dask: str | None = None
+    progress: Progress = silent
+    made: int = 0
+    found: int = 0
+
+    def run(self, sweep: Sweep, place: str) -> Runs:
+        """Runs what is missing of a sweep in ``data/PLACE``.
+
+        Raises:
+            FailedRunError: If an algorithm raises an exception or hangs.
+        """
+        watch = _Watch(self.progress, place)
+        try:
+            swept = run_sweep(
+                sweep,
+                self.folder / "data" / place,
+                jobs=self.jobs,
+                dask=self.dask,
+                progress=watch,
+            )
+        except Exception as error:
+            if not is_raised_in_simulation(error):
+                raise
+            where = "".join(f", {note}" for note in getattr(error, "__notes__", []))
+            raise FailedRunError(f"it raised {type(error).__name__}: {error}{where}") from error
+        self.made += swept.made
+        self.found += swept.total - swept.made
+        return Runs(swept.dataset)
+
+
+@dataclass
+class _Watch:
+    """Passes progress on, and ends work that does not advance."""
+
+    progress: Progress
+    title: str
+    done: float = -1.0
+    since: float = field(default_factory=time.monotonic)
+
+    def __call__(self, step: str, done: float) -> None:
+        if done != self.done:
+            self.done, self.since = done, time.monotonic()
+        elif time.monotonic() - self.since > PATIENCE:
+            raise FailedRunError(f"its simulation did not advance for {PATIENCE:.0f} s")
+        self.progress(f"{self.title}: {step}", done)

@@ -1,0 +1,114 @@
+"""The clauses of RFC 9743 and the measures that give evidence, read from ``clauses.toml``."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from dumbbell.dossier.measures import KINDS, Kind
+from dumbbell.errors import DumbbellError, unknown
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+_FILE: Final = Path(__file__).with_name("clauses.toml")
+
+WORST: Final = "worst"
+SIMPLEST: Final = "simplest"
+
+
+@dataclass(frozen=True)
+class Measure:
+    """What is measured on the paths of a scenario, and from when on it is evidence against."""
+
+    kind: Kind
+    scenario: str  # a file of ``scenarios``
+    limit: float  # in the unit of result tables; more than this is evidence against
+    reason: str  # why the limit is what it is
+
+    @property
+    def id(self) -> str:
+        """Its name in files: ``loss-own``."""
+        return f"{self.kind.name.replace('_', '-')}-{self.scenario}"
+
+    def file(self, which: str) -> str:
+        """The experiment file of its `WORST` or `SIMPLEST` path, within a dossier."""
+        return f"scenarios/{self.id}-{which}.toml"
+
+
+@dataclass(frozen=True)
+class Clause:
+    """A section of RFC 9743 that runs can give evidence for."""
+
+    section: str
+    title: str
+    question: str
+    measures: tuple[Measure, ...]
+
+
+@dataclass(frozen=True)
+class Untested:
+    """What RFC 9743 asks for and no run here shows."""
+
+    section: str
+    title: str
+    reason: str
+
+
+@cache
+def clauses() -> tuple[Clause, ...]:
+    """All clauses, in the order of the RFC."""
+    return tuple(
+        Clause(
+            one["section"],
+            one["title"],
+            one["question"],
+            tuple(
+                Measure(KINDS[its["kind"]], its["scenario"], its["limit"], its["reason"])
+                for its in one["measure"]
+            ),
+        )
+        for one in tomllib.loads(_FILE.read_text("utf-8"))["clause"]
+    )
+
+
+@cache
+def untested() -> tuple[Untested, ...]:
+    """What is asked for and not tested."""
+    said = tomllib.loads(_FILE.read_text("utf-8"))["untested"]
+    return tuple(Untested(**one) for one in said)
+
+
+def choose(sections: Sequence[str] | None, limits: Mapping[str, float]) -> list[Clause]:
+    """The clauses of these sections (all if None), some measures with other limits.
+
+    Raises:
+        DumbbellError: If there is no such section or measure.
+    """
+    known = [clause.section for clause in clauses()]
+    for section in sections or ():
+        if section not in known:
+            raise DumbbellError(f"--clauses: {unknown('clause', section, known)}")
+    check_measures(limits)
+    return [
+        replace(
+            clause,
+            measures=tuple(
+                replace(measure, limit=limits.get(measure.id, measure.limit))
+                for measure in clause.measures
+            ),
+        )
+        for clause in clauses()
+        if sections is None or clause.section in sections
+    ]
+
+
+def check_measures(names: Mapping[str, float]) -> None:
+    """Raises `DumbbellError` for a name that no measure has."""
+    known = [measure.id for clause in clauses() for measure in clause.measures]
+    for name in names:
+        if name not in known:
+            raise DumbbellError(unknown("measure", name, known))

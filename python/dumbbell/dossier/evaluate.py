@@ -1,0 +1,164 @@
+"""Makes a dossier: runs the scenarios, judges the measures, searches for the worst."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from dumbbell.dossier import clauses
+from dumbbell.dossier.bench import Bench, FailedRunError
+from dumbbell.dossier.clauses import SIMPLEST, WORST
+from dumbbell.dossier.measures import values
+from dumbbell.dossier.outcome import Dossier, Evidence, Finding
+from dumbbell.dossier.scenarios import Scenario
+from dumbbell.dossier.search import Search, start_of
+from dumbbell.dossier.verdict import Share
+from dumbbell.engine.progress import Progress, silent
+from dumbbell.errors import ExperimentError
+from dumbbell.experiment.files import write_text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from dumbbell.dossier.clauses import Measure
+    from dumbbell.dossier.measures import Runs
+
+REFERENCES: Final = ("reno", "cubic")
+"""The standards-track algorithms with which every other one is compared."""
+
+PATHS: Final = 100
+"""How many random paths a scenario has unless it is said."""
+
+SEARCHED: Final = 60
+"""How many more paths the search for the worst tries for each measure, unless it is said."""
+
+
+def evaluate(
+    cc: str,
+    out: str | Path,
+    *,
+    sections: Sequence[str] | None = None,
+    paths: int = PATHS,
+    search: int = SEARCHED,
+    limits: Mapping[str, float] | None = None,
+    jobs: int | None = None,
+    dask: str | None = None,
+    progress: Progress = silent,
+) -> Dossier:
+    """Collects the evidence on an algorithm that RFC 9743 asks for; ``dumbbell evaluate`` runs it.
+
+    `out` then holds ``index.html``, ``dossier.json``, ``dossier.md``, ``scenarios/`` with an
+    experiment file for the worst path of each measure, and ``data/`` with the sweeps.
+
+    Args:
+        cc: The algorithm: ``"bbr3"``, ``"cubic(beta=0.8)"``, ``"my.py:MyCC"``.
+        out: The folder; what is there from before is used again.
+        sections: The clauses, such as ``["5.1.3"]``; all if not given.
+        paths: How many random paths each scenario has.
+        search: How many more paths the search for the worst tries for each measure; 0 for none.
+        limits: Limits of measures in the place of those of the program, by the measures' names.
+        jobs: How many simulations to run at once; as many as there are processors if not given.
+        dask: The address of a Dask scheduler whose workers are to do the work.
+        progress: Called periodically with the current step and its completed fraction (0 to 1).
+
+    Raises:
+        DumbbellError: If there is no such algorithm, clause or measure, or `out` cannot be written.
+            An algorithm that raises or hangs is no error: the dossier says so.
+    """
+    from dumbbell.dossier.page import write_dossier
+
+    chosen = clauses.choose(sections, limits or {})
+    check_algorithm(cc)
+    bench = Bench(Path(out), jobs, dask, progress)
+    study = _Study(cc, list(REFERENCES), bench, paths)
+    findings = [
+        Finding(clause, [study.evidence(measure) for measure in clause.measures])
+        for clause in chosen
+    ]
+    if search:
+        findings = [
+            replace(finding, evidence=[study.with_worst(one, search) for one in finding.evidence])
+            for finding in findings
+        ]
+    untested = list(clauses.untested()) if sections is None else []
+    runs = bench.made + bench.found
+    dossier = Dossier(cc, list(REFERENCES), findings, untested, paths, runs, Path(out))
+    write_scenarios(dossier)
+    write_text(Path(out) / "dossier.json", json.dumps(dossier.to_json(), indent=1) + "\n")
+    write_dossier(dossier)
+    return dossier
+
+
+def check_algorithm(cc: str) -> None:
+    """Raises `ExperimentError` if there is no such algorithm, or its file cannot be loaded."""
+    try:
+        Scenario("own").experiment({}, cc).resolve()
+    except ExperimentError as error:
+        raise ExperimentError(error.problem, key="CC") from None
+
+
+@dataclass
+class _Study:
+    """Makes the evidence, each scenario once."""
+
+    cc: str
+    references: list[str]
+    bench: Bench
+    paths: int
+    runs: dict[str, Runs | str] = field(default_factory=dict)
+
+    @property
+    def algorithms(self) -> list[str]:
+        return list(dict.fromkeys([self.cc, *self.references]))
+
+    def evidence(self, measure: Measure) -> Evidence:
+        """What the random paths say of a measure."""
+        runs = self._run(measure.scenario)
+        if isinstance(runs, str):
+            return Evidence(measure, pl.DataFrame(), {}, failure=runs)
+        found = values(runs, measure.kind)
+        shares = {
+            cc: Share.of(found.filter(cc=cc)["value"].to_list(), measure.limit)
+            for cc in self.algorithms
+        }
+        return Evidence(measure, found, shares)
+
+    def with_worst(self, evidence: Evidence, budget: int) -> Evidence:
+        """The same with the worst path for the algorithm in question."""
+        if evidence.failure:
+            return evidence
+        measure = evidence.measure
+        search = Search(self.bench, measure, self.cc, self.references)
+        start = start_of(evidence.values, search.scenario, self.cc)
+        try:
+            return replace(evidence, worst=search.worst(start, budget))
+        except FailedRunError as error:
+            return replace(evidence, failure=str(error))
+
+    def _run(self, scenario: str) -> Runs | str:
+        if scenario not in self.runs:
+            design = Scenario(scenario).design(self.algorithms, self.paths)
+            try:
+                self.runs[scenario] = self.bench.run(design, scenario)
+            except FailedRunError as error:
+                self.runs[scenario] = str(error)
+        return self.runs[scenario]
+
+
+def write_scenarios(dossier: Dossier) -> None:
+    """Writes the experiment files of the worst and of the simplest path of every measure."""
+    for finding in dossier.findings:
+        for one in finding.evidence:
+            if one.worst is None:
+                continue
+            for which, path in ((WORST, one.worst.worst), (SIMPLEST, one.worst.simplest)):
+                experiment = Scenario(one.measure.scenario).experiment(
+                    path.settings,
+                    dossier.cc,
+                    title=f"RFC 9743, {finding.clause.section}: {finding.clause.title}",
+                )
+                write_text(dossier.folder / one.measure.file(which), experiment.to_toml())

@@ -1,0 +1,119 @@
+"""Thresholds for continuous integration: what share of the paths may be beyond a limit."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+from xml.etree import ElementTree
+
+from dumbbell.dossier import words
+from dumbbell.dossier.clauses import check_measures
+from dumbbell.errors import DumbbellError, in_file, unknown
+from dumbbell.experiment.files import read_text, write_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from dumbbell.dossier.outcome import Dossier, Evidence
+
+_TABLES: Final = ("limits", "share")
+
+
+@dataclass(frozen=True)
+class Breach:
+    """A threshold that is exceeded, or a measure that could not be taken."""
+
+    measure: str
+    allowed: float
+    found: float | None
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Gate:
+    """Thresholds.
+
+    Attributes:
+        limits: Other limits of measures, by their names.
+        share: By measure, the share of paths (0 to 1) that may be beyond the limit.
+    """
+
+    limits: dict[str, float] = field(default_factory=dict)
+    share: dict[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def load(cls, path: Path) -> Gate:
+        """Reads a file with the tables ``[limits]`` and ``[share]``.
+
+        Raises:
+            DumbbellError: If the file cannot be read, or names what does not exist.
+        """
+        with in_file(path):
+            try:
+                content = tomllib.loads(read_text(path))
+            except tomllib.TOMLDecodeError as error:
+                raise DumbbellError(f"{path}: is not TOML: {error}") from None
+        for name in content:
+            if name not in _TABLES:
+                raise DumbbellError(f"{path}: {unknown('table', name, _TABLES)}")
+        limits, share = (_numbers(path, name, content.get(name, {})) for name in _TABLES)
+        for name, value in share.items():
+            if not value <= 1:
+                raise DumbbellError(f"{path}: share.{name}: {value:g} is not between 0 and 1")
+        return cls(limits, share)
+
+    def broken(self, dossier: Dossier) -> list[Breach]:
+        """The thresholds that the algorithm of a dossier exceeds."""
+        found = []
+        for finding in dossier.findings:
+            for one in finding.evidence:
+                allowed = self.share.get(one.measure.id)
+                if allowed is not None and (breach := _breach(dossier, one, allowed)):
+                    found.append(breach)
+        return found
+
+
+def _breach(dossier: Dossier, one: Evidence, allowed: float) -> Breach | None:
+    share = one.shares.get(dossier.cc)
+    if share is not None and share.value <= allowed:
+        return None
+    text = f"{words.sentence(one, dossier)} Allowed: {100 * allowed:g} %."
+    return Breach(one.measure.id, allowed, None if share is None else share.value, text)
+
+
+def _numbers(path: Path, table: str, content: Any) -> dict[str, float]:
+    if not isinstance(content, dict):
+        raise DumbbellError(f"{path}: {table} is not a table; write [{table}]")
+    for name, value in content.items():
+        if not isinstance(value, int | float) or isinstance(value, bool) or not value >= 0:
+            raise DumbbellError(f"{path}: {table}.{name}: {value!r} is not a number of at least 0")
+    try:
+        check_measures(content)
+    except DumbbellError as error:
+        raise DumbbellError(f"{path}: {table}: {error}") from None
+    return {name: float(value) for name, value in content.items()}
+
+
+def write_junit(path: Path, results: Sequence[tuple[Dossier, list[Breach]]]) -> None:
+    """Writes the result of a gate as JUnit does: a test case for each measure of an algorithm."""
+    root = ElementTree.Element("testsuites")
+    for dossier, breaches in results:
+        by_measure = {breach.measure: breach for breach in breaches}
+        evidence = [one for finding in dossier.findings for one in finding.evidence]
+        suite = ElementTree.SubElement(
+            root,
+            "testsuite",
+            name=f"RFC 9743: {dossier.cc}",
+            tests=str(len(evidence)),
+            failures=str(len(by_measure)),
+        )
+        for one in evidence:
+            case = ElementTree.SubElement(
+                suite, "testcase", classname=dossier.cc, name=one.measure.id
+            )
+            if breach := by_measure.get(one.measure.id):
+                ElementTree.SubElement(case, "failure", message=breach.sentence)
+    text = ElementTree.tostring(root, encoding="unicode", xml_declaration=True)
+    write_text(path, text + "\n")

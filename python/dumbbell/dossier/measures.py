@@ -1,0 +1,178 @@
+"""What is measured of a run: a number that is the worse the larger it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from dumbbell.display import Column
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dumbbell.sweeps.dataset import Dataset
+
+PROPOSED: Final = "proposed"
+"""The algorithm in question has the flows whose names begin so; its column has this name."""
+
+USUAL: Final = "cubic"
+"""What short flows are compared with: the default of today's systems."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of measure."""
+
+    name: str
+    column: Column  # how it is shown
+    measure: Callable[[Runs], pl.DataFrame]  # columns run, value
+    is_relative: bool = False  # whether it compares with other algorithms on the same path
+
+
+class Runs:
+    """The runs of a scenario: a row for each path and algorithm."""
+
+    def __init__(self, dataset: Dataset) -> None:
+        """Reads what the sweep of a scenario kept."""
+        self.runs, self.flows = dataset.table("runs"), dataset.table("flows")
+        self.axes = [name for name in dataset.axes if not name.startswith(PROPOSED)]
+
+    def flows_of(self, role: str) -> pl.DataFrame:
+        """The flows whose names begin with `role`."""
+        return self.flows.filter(pl.col("flow").str.starts_with(role))
+
+    def of_flows(self, role: str, **values: pl.Expr) -> pl.DataFrame:
+        """By run, aggregates of the flows whose names begin with `role`."""
+        return self.flows_of(role).group_by("run", maintain_order=True).agg(**values)
+
+    def beside(self, found: pl.DataFrame, usual: pl.Expr) -> pl.DataFrame:
+        """The same measure of the run with the `usual` algorithm on the same path, as ``usual``.
+
+        Args:
+            found: Columns run, value.
+            usual: The algorithm, an expression of the columns of `runs`.
+        """
+        keys = [*self.axes, "seed"]
+        placed = self.runs.select("run", PROPOSED, *keys).join(found, on="run")
+        others = placed.select(*keys, usual=PROPOSED, reference="value")
+        return placed.with_columns(usual=usual).join(others, on=[*keys, "usual"], how="left")
+
+
+def _of_runs(value: pl.Expr) -> Callable[[Runs], pl.DataFrame]:
+    return lambda of: of.runs.select("run", value=value)
+
+
+_LOSS: Final = _of_runs(pl.col("dropped") / pl.max_horizontal("data_packets", 1))
+
+
+def _loss_ratio(of: Runs) -> pl.DataFrame:
+    compared = of.beside(_LOSS(of), pl.lit("reno"))
+    return compared.select("run", value=pl.col("value") / pl.col("reference"))
+
+
+def _persistence(of: Runs) -> pl.DataFrame:
+    return of.of_flows(PROPOSED, value=pl.col("retransmitted").mean())
+
+
+def _latecomer(of: Runs) -> pl.DataFrame:
+    """The part of its fair share that a flow lacks: half of the rate is that of two flows."""
+    late = of.of_flows(f"{PROPOSED}-late", rate=pl.col("throughput").fill_null(0.0).sum())
+    rates = of.runs.select("run", link="rate").join(late.rename({"rate": "has"}), on="run")
+    return rates.select("run", value=1 - 2 * pl.col("has") / pl.col("link"))
+
+
+def _slowdown(of: Runs) -> pl.DataFrame:
+    took = (pl.col("completed").fill_nan(None).fill_null(pl.col("end")) - pl.col("start")).mean()
+    short = pl.col("flow").str.contains("short")
+    found = of.flows.filter(short).group_by("run", maintain_order=True).agg(value=took)
+    compared = of.beside(found, pl.lit(USUAL))
+    return compared.select("run", value=pl.col("value") / pl.col("reference"))
+
+
+def _harm(of: Runs) -> pl.DataFrame:
+    """Harm beyond that of its own kind (Ware et al., HotNets 2019, section 4)."""
+    found = of.of_flows("existing", value=pl.col("throughput").fill_null(0.0).sum())
+    compared = of.beside(found, pl.col("existing"))
+    return compared.select("run", value=1 - pl.col("value") / pl.col("reference"))
+
+
+def _starvation(of: Runs) -> pl.DataFrame:
+    """The part of its fair share that the algorithm lacks beside as many standard flows."""
+    rate = pl.col("throughput").fill_null(0.0).sum()
+    both = of.of_flows(PROPOSED, own=rate).join(of.of_flows("existing", other=rate), on="run")
+    share = pl.col("own") / (pl.col("own") + pl.col("other"))
+    return both.select("run", value=1 - 2 * share)
+
+
+def _media_delay(of: Runs) -> pl.DataFrame:
+    return of.of_flows("media", value=pl.col("queue_delay_p95").max())
+
+
+def _media_loss(of: Runs) -> pl.DataFrame:
+    share = pl.col("lost").sum() / pl.max_horizontal(pl.col("sent").sum(), 1)
+    return of.of_flows("media", value=share)
+
+
+def _share(title: str) -> Column:
+    return Column(title, number=True, unit="%", scale=100.0)
+
+
+def _delay(title: str) -> Column:
+    return Column(title, number=True, unit="ms", scale=1e3)
+
+
+KINDS: Final = {
+    kind.name: kind
+    for kind in (
+        Kind(
+            "waste",
+            _share("Capacity without new data"),
+            _of_runs(1 - pl.col("goodput") / pl.col("rate")),
+        ),
+        Kind("persistence", Column("Retransmissions per flow", number=True), _persistence),
+        Kind("delay", _delay("Mean queueing delay"), _of_runs(pl.col("queue_delay_mean"))),
+        Kind("loss", _share("Packets dropped"), _LOSS),
+        Kind(
+            "loss_ratio",
+            Column("Packets dropped", number=True, unit="times Reno's"),
+            _loss_ratio,
+            is_relative=True,
+        ),
+        Kind("unfairness", Column("1 - Jain's index", number=True), _of_runs(1 - pl.col("jain"))),
+        Kind("latecomer", _share("Missing of the late flow's share"), _latecomer),
+        Kind(
+            "slowdown",
+            Column("Completion time of short flows", number=True, unit="times CUBIC's"),
+            _slowdown,
+            is_relative=True,
+        ),
+        Kind("harm", _share("Harm to the standard flows"), _harm, is_relative=True),
+        Kind("starvation", _share("Missing of its own share"), _starvation),
+        Kind("media_delay", _delay("p95 queueing delay of the stream"), _media_delay),
+        Kind("media_loss", _share("Packets lost of the stream"), _media_loss),
+        Kind("idle", _share("Capacity unused"), _of_runs(1 - pl.col("utilisation"))),
+        Kind(
+            "retransmitted",
+            _share("Packets retransmitted"),
+            _of_runs(pl.col("retransmission_share")),
+        ),
+    )
+}
+"""All kinds, by name."""
+
+
+def values(of: Runs, kind: Kind) -> pl.DataFrame:
+    """A measure of every run.
+
+    Returns:
+        Columns path (its number, from 0), the axes of the scenario, seed, cc, run, value; null
+        where there is none, as the index of flows that never sent.
+    """
+    keys = [*of.axes, "seed"]
+    paths = of.runs.select(keys).unique(maintain_order=True).with_row_index("path")
+    placed = of.runs.select(*keys, "run", cc=PROPOSED).join(paths, on=keys, maintain_order="left")
+    found = placed.join(kind.measure(of), on="run", how="left", maintain_order="left")
+    value = pl.col("value").cast(pl.Float64).fill_nan(None)
+    return found.select("path", *keys, "cc", "run", value=value)

@@ -1,0 +1,183 @@
+"""A dossier: what was run, what it is evidence for, and the worst that was found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from dumbbell import _core
+from dumbbell.display import Column, Table
+from dumbbell.dossier.clauses import SIMPLEST, WORST
+from dumbbell.dossier.verdict import MARKS, TOLERATED, Share, Verdict, together
+from dumbbell.figures import style_of
+
+if TYPE_CHECKING:
+    import pathlib
+
+    import polars as pl
+
+    from dumbbell.dossier.clauses import Clause, Measure, Untested
+    from dumbbell.dossier.search import Path, Worst
+
+SCHEMA: Final = 1
+"""The version of ``dossier.json``; it changes when a key changes its meaning."""
+
+_STRONGEST: Final = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """What runs say of a measure.
+
+    Attributes:
+        measure: The measure.
+        values: Columns path, the scenario's axes, cc, run, value; empty if there are no runs.
+        shares: By algorithm, on how many paths the measure is beyond its limit.
+        worst: The worst path for the algorithm in question.
+        failure: Why there are no runs; empty if there are.
+    """
+
+    measure: Measure
+    values: pl.DataFrame
+    shares: dict[str, Share]
+    worst: Worst | None = None
+    failure: str = ""
+
+    def verdict(self, cc: str) -> Verdict:
+        """What it is evidence for."""
+        return self.shares[cc].verdict if cc in self.shares else "not tested"
+
+    def median(self, cc: str) -> float | None:
+        """The median of the measure over the paths."""
+        found = self.values.filter(cc=cc)["value"] if self.values.width else None
+        middle = None if found is None else found.median()
+        return middle if isinstance(middle, float) else None
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The evidence on a clause."""
+
+    clause: Clause
+    evidence: list[Evidence]
+
+    def verdict(self, cc: str) -> Verdict:
+        """The verdict on an algorithm, by all measures."""
+        return together(one.verdict(cc) for one in self.evidence)
+
+
+@dataclass(frozen=True)
+class Dossier:
+    """The evidence on an algorithm, clause by clause.
+
+    Attributes:
+        cc: The algorithm.
+        references: The algorithms that it is compared with.
+        findings: The clauses that were tested.
+        untested: What RFC 9743 asks for and no run shows.
+        paths: How many random paths each scenario has.
+        runs: How many simulations it rests on.
+        folder: Where it is.
+    """
+
+    cc: str
+    references: list[str]
+    findings: list[Finding]
+    untested: list[Untested]
+    paths: int
+    runs: int
+    folder: pathlib.Path
+
+    @property
+    def algorithms(self) -> list[str]:
+        """The algorithm, then its references, each once."""
+        return list(dict.fromkeys([self.cc, *self.references]))
+
+    @property
+    def failures(self) -> list[str]:
+        """Why runs could not be made, each reason once."""
+        every = (one.failure for finding in self.findings for one in finding.evidence)
+        return list(dict.fromkeys(filter(None, every)))
+
+    def extremes(self) -> tuple[list[Evidence], list[Evidence]]:
+        """The strongest and the weakest evidence: where fewest and most paths are beyond limits.
+
+        It is compared with the better of the references on the same paths.
+        """
+        evidence = [one for finding in self.findings for one in finding.evidence if one.shares]
+        ranked = sorted(evidence, key=self._advantage)
+        strong = [one for one in reversed(ranked) if self._advantage(one) > 0]
+        weak = [one for one in ranked if self._advantage(one) < 0]
+        return strong[:_STRONGEST], weak[:_STRONGEST]
+
+    def _advantage(self, evidence: Evidence) -> float:
+        others = [evidence.shares[cc].value for cc in self.references if cc in evidence.shares]
+        own = evidence.shares[self.cc].value if self.cc in evidence.shares else 1.0
+        return (min(others) if others else TOLERATED) - own
+
+    def table(self) -> Table:
+        """The clauses, with the verdict on each algorithm."""
+        rows = [
+            [f"{finding.clause.section} {finding.clause.title}"]
+            + [MARKS[finding.verdict(cc)] for cc in self.algorithms]
+            for finding in self.findings
+        ]
+        labels = [style_of(cc).label for cc in self.algorithms]
+        return Table([Column("Evidence for or against"), *map(Column, labels)], rows)
+
+    def to_json(self) -> dict[str, Any]:
+        """What ``dossier.json`` holds; see `docs/reference/dossier.md`."""
+        return {
+            "schema": SCHEMA,
+            "version": _core.__version__,
+            "algorithm": self.cc,
+            "references": self.references,
+            "paths": self.paths,
+            "runs": self.runs,
+            "tolerated": TOLERATED,
+            "failures": self.failures,
+            "clauses": [self._clause(finding) for finding in self.findings],
+            "untested": [vars(one) for one in self.untested],
+        }
+
+    def _clause(self, finding: Finding) -> dict[str, Any]:
+        clause = finding.clause
+        return {
+            "section": clause.section,
+            "title": clause.title,
+            "question": clause.question,
+            "verdicts": {cc: finding.verdict(cc) for cc in self.algorithms},
+            "measures": [self._measure(one) for one in finding.evidence],
+        }
+
+    def _measure(self, one: Evidence) -> dict[str, Any]:
+        measure, worst = one.measure, one.worst
+        return {
+            "id": measure.id,
+            "title": measure.kind.column.title,
+            "unit": "s" if measure.kind.column.unit == "ms" else "1",
+            "limit": measure.limit,
+            "reason": measure.reason,
+            "scenario": measure.scenario,
+            "failure": one.failure or None,
+            "algorithms": {cc: self._of_algorithm(one, cc) for cc in one.shares},
+            "worst": worst and _path(measure.file(WORST), worst.worst),
+            "simplest": worst and _path(measure.file(SIMPLEST), worst.simplest),
+            "paths_tried": worst and worst.tried,
+        }
+
+    def _of_algorithm(self, one: Evidence, cc: str) -> dict[str, Any]:
+        share = one.shares[cc]
+        return {
+            "verdict": share.verdict,
+            "median": one.median(cc),
+            "beyond": share.beyond,
+            "paths": share.paths,
+            "share": share.value,
+            "low": share.low,
+            "high": share.high,
+        }
+
+
+def _path(file: str, path: Path) -> dict[str, Any]:
+    return {"file": file, "settings": path.settings, "values": path.values}

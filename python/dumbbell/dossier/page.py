@@ -1,0 +1,159 @@
+"""The page of a dossier, and its Markdown for the appendix of an Internet-Draft."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING, Any
+
+from markupsafe import Markup
+
+from dumbbell import _core, figures
+from dumbbell.dossier import words
+from dumbbell.dossier.clauses import SIMPLEST, WORST
+from dumbbell.dossier.scenarios import Scenario
+from dumbbell.dossier.verdict import MARKS, TOLERATED, WORDS
+from dumbbell.experiment.files import write_text
+from dumbbell.figures.spread import distributions
+from dumbbell.report import page
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from matplotlib.figure import Figure
+
+    from dumbbell.dossier.outcome import Dossier, Evidence, Finding
+
+
+def write_dossier(of: Dossier) -> Path:
+    """Writes ``index.html`` and ``dossier.md`` into the folder of a dossier; returns the page."""
+    path = of.folder / "index.html"
+    strong, weak = of.extremes()
+    page.write(
+        path,
+        "dossier.html.j2",
+        of=of,
+        label=words.label,
+        names=[words.label(cc) for cc in of.references],
+        tally=words.tally(of),
+        strong=[words.named(one, of) for one in strong],
+        weak=[words.named(one, of) for one in weak],
+        findings=[_finding(of, finding) for finding in of.findings],
+        words=WORDS,
+        marks=MARKS,
+        tolerated=TOLERATED,
+        version=_core.__version__,
+        again=f"dumbbell evaluate {shlex.quote(of.cc)} --out {shlex.quote(str(of.folder))}",
+    )
+    write_text(of.folder / "dossier.md", markdown(of))
+    return path
+
+
+def write_side_by_side(dossiers: Sequence[Dossier], out: Path) -> Path:
+    """Writes ``index.html`` into `out`: the verdicts of several dossiers beside each other."""
+    path = out / "index.html"
+    rows = [
+        (finding.clause, [one.findings[at].verdict(one.cc) for one in dossiers])
+        for at, finding in enumerate(dossiers[0].findings)
+    ]
+    links = [(words.label(one.cc), f"{one.folder.relative_to(out)}/index.html") for one in dossiers]
+    page.write(
+        path,
+        "dossiers.html.j2",
+        links=links,
+        rows=rows,
+        marks=MARKS,
+        tallies=[words.tally(one) for one in dossiers],
+        tolerated=TOLERATED,
+        version=_core.__version__,
+    )
+    return path
+
+
+def _finding(of: Dossier, finding: Finding) -> dict[str, Any]:
+    return {
+        "clause": finding.clause,
+        "verdicts": {cc: finding.verdict(cc) for cc in of.algorithms},
+        "evidence": [_evidence(of, one) for one in finding.evidence],
+    }
+
+
+def _evidence(of: Dossier, one: Evidence) -> dict[str, Any]:
+    shown: dict[str, Any] = {
+        "measure": one.measure,
+        "scenario": Scenario(one.measure.scenario),
+        "sentence": words.sentence(one, of),
+        "verdict": one.verdict(of.cc),
+        "svg": None if one.failure else _inline(of, one),
+        "paths": [],
+    }
+    if one.worst:
+        chosen = [("Worst path", WORST, one.worst.worst)]
+        if one.worst.simplest != one.worst.worst:
+            chosen.append(("Simplest path", SIMPLEST, one.worst.simplest))
+        for title, which, found in chosen:
+            file = one.measure.file(which)
+            shown["paths"].append(
+                {
+                    "title": title,
+                    "path": words.path(found.settings),
+                    "found": words.at(one.measure, found, of),
+                    "file": file,
+                    "command": f"dumbbell run {shlex.quote(str(of.folder / file))} --out worst",
+                }
+            )
+    return shown
+
+
+def _inline(of: Dossier, one: Evidence) -> Markup:
+    name = one.measure.id
+    with figures.styled():
+        drawn = figures.svg(draw(of, one))
+    return Markup(figures.inline(drawn, name, words.sentence(one, of)))
+
+
+def draw(of: Dossier, one: Evidence) -> Figure:
+    """Draws how a measure is distributed over the paths, for each algorithm, and its limit."""
+    column, limit = one.measure.kind.column, one.measure.limit
+    known = one.values.drop_nulls("value")
+    groups = {cc: (known.filter(cc=cc)["value"] * column.scale).to_list() for cc in of.algorithms}
+    groups = {cc: values for cc, values in groups.items() if values}
+    figure, [[axes]] = figures.panels(width=figures.COLUMN, height=1.9)
+    if groups:
+        distributions(axes, groups, of_algorithms=True)
+        every = [value for values in groups.values() for value in values]
+        # The limit is in sight, and so are the paths around it.
+        right = min(max(every), 6 * limit * column.scale) or max(every)
+        axes.set_xlim(min(*every, 0.0), max(right, 1.2 * limit * column.scale) or 1.0)
+        axes.legend(loc="lower right")
+    axes.axvline(limit * column.scale, color=figures.FAINT, linestyle="--", linewidth=0.9)
+    axes.set_ylabel("share of the paths")
+    axes.set_xlabel(column.heading)
+    return figure
+
+
+def markdown(of: Dossier) -> str:
+    """The dossier as Markdown, as an appendix of an Internet-Draft has it."""
+    lines = [
+        f"# Evaluation of {words.label(of.cc)} by RFC 9743",
+        words.tally(of),
+        f"Evidence against: a limit is exceeded on more than {TOLERATED:.0%} of the paths, "
+        "evidence for: on fewer; by the 95 % Wilson interval of that share. "
+        f"{of.paths} random paths for each scenario; dumbbell {_core.__version__}.",
+        of.table().markdown().rstrip(),
+        "## Not tested",
+        "\n".join(f"- {one.section} {one.title}: {one.reason}" for one in of.untested),
+    ]
+    for finding in of.findings:
+        clause = finding.clause
+        lines.append(f"## {clause.section} {clause.title}")
+        lines.append(f"{clause.question} {WORDS[finding.verdict(of.cc)].capitalize()}.")
+        for one in finding.evidence:
+            lines.append(f"- {words.sentence(one, of)} Limit: {one.measure.reason}")
+            if one.worst:
+                found = one.worst.worst
+                lines.append(
+                    f"  Worst path: {words.path(found.settings)}: "
+                    f"{words.at(one.measure, found, of)}."
+                )
+    return "\n\n".join(line for line in lines if line) + "\n"

@@ -1,0 +1,165 @@
+"""The scenarios: experiment files whose ``[sweep]`` says which paths there are.
+
+A file is a sweep like any other, and ``dumbbell sweep`` runs it. Its first table draws paths at
+random from the ranges that paths have; the others are grids that every path has. The flows whose
+names begin with ``proposed`` have the algorithm in question.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from math import prod
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from dumbbell import _core
+from dumbbell.dossier.measures import PROPOSED
+from dumbbell.experiment.model import Experiment
+from dumbbell.sweeps.plan import Sweep, positions, without_sweep
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+FOLDER: Final = Path(__file__).with_name("scenarios")
+
+Place = tuple[float, ...]
+"""A path: for each of the axes of a scenario where on it the path is, from 0 to less than 1."""
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """An experiment, and the paths on which it runs.
+
+    Attributes:
+        name: The name of its file, without the ending.
+    """
+
+    name: str
+
+    @property
+    def file(self) -> Path:
+        """Its file."""
+        return FOLDER / f"{self.name}.toml"
+
+    @cached_property
+    def content(self) -> dict[str, Any]:
+        """What the file holds."""
+        return tomllib.loads(self._text)
+
+    @property
+    def title(self) -> str:
+        """What it is about."""
+        return str(self.content["title"])
+
+    @cached_property
+    def axes(self) -> dict[str, Any]:
+        """The keys that differ between paths, and their ranges or values."""
+        tables = self.content["sweep"]
+        return {
+            key: values
+            for table in tables
+            for key, values in table.items()
+            if key not in ("combine", "points", "seed")
+        }
+
+    def design(self, algorithms: Sequence[str], paths: int) -> Sweep:
+        """The sweep over the first `paths` random paths, each with every one of `algorithms`."""
+        first, *grids = self.content["sweep"]
+        return self._sweep([first | {"points": paths}, *grids], algorithms)
+
+    def at(self, settings: Sequence[Mapping[str, Any]], algorithms: Sequence[str]) -> Sweep:
+        """The sweep over chosen paths, each with every one of `algorithms`."""
+        axes = {}
+        for key, values in self.axes.items():
+            name = values.get("name") if isinstance(values, dict) else None
+            listed = [one[key] for one in settings]
+            axes[key] = {"values": listed, "name": name} if name else listed
+        return self._sweep([{"combine": "zip"} | axes], algorithms)
+
+    def places(self, count: int) -> list[Place]:
+        """Where the first `count` paths of the design are, those of the grids included."""
+        first, *grids = self.content["sweep"]
+        axes = len(self.axes) - sum(len(table) for table in grids)
+        sizes = [_size(values) for table in grids for values in table.values()]
+        steps = [[(at + 0.5) / size for at in range(size)] for size in sizes]
+        rows = -(-count // prod(sizes))
+        drawn = positions("random", rows, axes, first.get("seed", 1))
+        return [(*row, *grid) for row in drawn for grid in product(*steps)][:count]
+
+    def settings(self, place: Place) -> dict[str, Any]:
+        """The values of the axes at a place."""
+        drawn = self._ranges.draw(place)
+        return dict(zip(self.axes, map(json.loads, drawn), strict=True))
+
+    def plain(self) -> dict[str, Any]:
+        """The values that the axes' keys have in the file itself, where it gives one."""
+        tables = {
+            (kind, one["name"]): one for kind in ("link", "flow") for one in self.content[kind]
+        }
+        found = {}
+        for key in self.axes:
+            kind, _, rest = key.partition(".")
+            name, _, last = rest.rpartition(".")
+            here = [one for (a, b), one in tables.items() if a == kind and name in ("*", b)]
+            value = here[0].get(last, 1 if last == "repeat" else None) if here else None
+            if value is not None:
+                found[key] = value
+        return found
+
+    def experiment(self, settings: Mapping[str, Any], cc: str, *, title: str = "") -> Experiment:
+        """The experiment on one path with one algorithm."""
+        chosen = dict(settings) | _algorithm(self._proposed, cc)
+        overrides = [f"{key}={_assigned(value)}" for key, value in chosen.items()]
+        text = without_sweep(self._text)
+        found = Experiment.parse(text, overrides=overrides)
+        return found.replace(title=title) if title else found
+
+    @cached_property
+    def _ranges(self) -> Sweep:
+        """All axes as one table, to draw from."""
+        return self._read([{"combine": "random", "points": 1} | self.axes])
+
+    def _read(self, tables: list[dict[str, Any]]) -> Sweep:
+        # By its plain name: an algorithm's file is looked for from the current folder.
+        return Sweep(self._text, self.file.name, (), tables)
+
+    @cached_property
+    def _text(self) -> str:
+        return self.file.read_text("utf-8")
+
+    @property
+    def _proposed(self) -> list[str]:
+        """The names of the flows that have the algorithm in question."""
+        names = [str(flow["name"]) for flow in self.content["flow"]]
+        return [name for name in names if name.startswith(PROPOSED)]
+
+    def _sweep(self, tables: list[dict[str, Any]], algorithms: Sequence[str]) -> Sweep:
+        columns = [_algorithm(self._proposed, cc) for cc in algorithms]
+        last: dict[str, Any] = {"combine": "zip"}
+        for key in columns[0]:
+            name = PROPOSED if key == f"flow.{PROPOSED}.cc" else key[len("flow.") :]
+            last[key] = {"values": [column[key] for column in columns], "name": name}
+        return self._read([*tables, last])
+
+
+def _algorithm(names: Sequence[str], cc: str) -> dict[str, str]:
+    """The keys that give an algorithm to flows; one for UDT comes with its transport."""
+    transport = "udt" if _core.needs_udt(cc) else "tcp"
+    return {
+        f"flow.{name}.{key}": value
+        for name in names
+        for key, value in (("cc", cc), ("transport", transport))
+    }
+
+
+def _size(values: Any) -> int:
+    """The number of values of an axis of a grid."""
+    return len(values["values"] if isinstance(values, dict) else values)
+
+
+def _assigned(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)

@@ -1,0 +1,125 @@
+"""The sentences of a dossier."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dumbbell.figures import style_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from dumbbell.dossier.clauses import Measure
+    from dumbbell.dossier.outcome import Dossier, Evidence
+    from dumbbell.dossier.search import Path
+    from dumbbell.dossier.verdict import Verdict
+
+_NAMES = {
+    "rate": "rate",
+    "rtt": "base RTT",
+    "queue": "queue",
+    "repeat": "flows",
+    "loss": "random loss",
+    "jitter": "jitter",
+    "aqm": "AQM",
+    "ecn": "ECN",
+    "reorder": "reordered",
+    "app_rate": "sent by the application",
+    "bytes": "size",
+}
+"""How the keys of paths are written, by their last parts."""
+
+
+def label(cc: str) -> str:
+    """The name of an algorithm, as in figures."""
+    return style_of(cc).label
+
+
+def tally(dossier: Dossier) -> str:
+    """How many clauses there is evidence for and against."""
+    verdicts = [finding.verdict(dossier.cc) for finding in dossier.findings]
+    said: dict[Verdict, str] = {
+        "for": "evidence for it on",
+        "against": "against it on",
+        "inconclusive": "open on",
+    }
+    parts = [f"{text} {verdicts.count(verdict)}" for verdict, text in said.items()]
+    if "not tested" in verdicts:
+        parts.append(f"not tested on {verdicts.count('not tested')}")
+    clauses = f"{len(verdicts)} clause{'s' * (len(verdicts) != 1)}"
+    return f"{label(dossier.cc)} on {clauses} of RFC 9743: {', '.join(parts)}."
+
+
+def limit(measure: Measure) -> str:
+    """A measure and its limit: ``Packets dropped above 2 %``."""
+    column = measure.kind.column
+    return f"{column.title} above {with_unit(measure, measure.limit)}"
+
+
+def with_unit(measure: Measure, value: float | None) -> str:
+    """A value of a measure with its unit."""
+    column = measure.kind.column
+    if value is None:
+        return "no value"
+    return f"{value * column.scale:.3g} {column.unit}".strip()
+
+
+def shares(evidence: Evidence, dossier: Dossier) -> str:
+    """On how many paths the measure is beyond its limit, for each algorithm."""
+    first = evidence.shares[dossier.cc]
+    own = (
+        f"on {first.beyond} of {first.paths} paths "
+        f"({100 * first.low:.0f} to {100 * first.high:.0f} % of all)"
+    )
+    others = [
+        f"{label(cc)} on {evidence.shares[cc].beyond}"
+        for cc in dossier.algorithms
+        if cc != dossier.cc and cc in evidence.shares
+    ]
+    return (
+        f"{label(dossier.cc)} {own}; {', '.join(others)}"
+        if others
+        else f"{label(dossier.cc)} {own}"
+    )
+
+
+def sentence(evidence: Evidence, dossier: Dossier) -> str:
+    """The evidence in a sentence."""
+    if evidence.failure:
+        return f"{limit(evidence.measure)}: not tested, because {evidence.failure}."
+    return f"{limit(evidence.measure)}: {shares(evidence, dossier)}."
+
+
+def named(evidence: Evidence, dossier: Dossier) -> str:
+    """The evidence in a sentence that names the clause."""
+    clause = next(one.clause for one in dossier.findings if evidence in one.evidence)
+    return f"{clause.section} {clause.title}: {sentence(evidence, dossier)}"
+
+
+def path(settings: Mapping[str, Any]) -> str:
+    """A path in words: ``rate 8.8 Mbit/s, queue 0.35 BDP, base RTT 121 ms, flows 8``."""
+    parts = []
+    for key, value in settings.items():
+        last = key.rpartition(".")[2]
+        name = "existing" if key == "flow.existing.cc" else _NAMES.get(last, last)
+        parts.append(f"{name} {_short(value)}")
+    return ", ".join(parts)
+
+
+def at(measure: Measure, found: Path, dossier: Dossier) -> str:
+    """What the algorithms do on a path."""
+    parts = [
+        f"{label(cc)} {with_unit(measure, found.values[cc])}"
+        for cc in dossier.algorithms
+        if cc in found.values
+    ]
+    return ", ".join(parts)
+
+
+def _short(value: Any) -> str:
+    """A value with at most three significant digits."""
+    number, space, unit = str(value).partition(" ")
+    try:
+        return f"{float(number):.3g}{space}{unit}"
+    except ValueError:
+        return str(value)

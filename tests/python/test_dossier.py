@@ -1,0 +1,326 @@
+"""`dumbbell evaluate`: dossiers by RFC 9743."""
+
+from __future__ import annotations
+
+import json
+import math
+from xml.etree import ElementTree
+
+import polars as pl
+import pytest
+from test_report import Page
+from typer.testing import CliRunner
+
+from dumbbell import DumbbellError, Experiment
+from dumbbell.cli.app import app
+from dumbbell.dossier import Dossier, bench, evaluate
+from dumbbell.dossier.clauses import clauses
+from dumbbell.dossier.evaluate import REFERENCES
+from dumbbell.dossier.scenarios import FOLDER, Scenario
+from dumbbell.dossier.verdict import Share, together
+from dumbbell.engine.runner import run_all
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from dumbbell.dossier.search import Worst
+
+SCENARIOS = sorted(file.stem for file in FOLDER.glob("*.toml"))
+
+RAISES = """\
+from dumbbell.cc import WindowRule
+
+
+class Raises(WindowRule):
+    def increase(self, cwnd, acked, path, ack):
+        raise ArithmeticError("no window")
+
+    def decrease(self, cwnd, path, event):
+        return cwnd / 2
+"""
+
+HANGS = """\
+from dumbbell.cc import WindowRule
+
+
+class Hangs(WindowRule):
+    def increase(self, cwnd, acked, path, ack):
+        while True:
+            pass
+
+    def decrease(self, cwnd, path, event):
+        return cwnd / 2
+"""
+
+STAYS = """\
+from dumbbell.cc import WindowRule
+
+
+class Stays(WindowRule):
+    def increase(self, cwnd, acked, path, ack):
+        return 2 - cwnd
+
+    def decrease(self, cwnd, path, event):
+        return 2
+"""
+
+
+@pytest.mark.parametrize(
+    ("beyond", "paths", "low", "high"),
+    [
+        (81, 263, 0.2553, 0.3662),
+        (15, 148, 0.0624, 0.1605),
+        (0, 20, 0.0, 0.1611),
+        (1, 29, 0.0061, 0.1718),
+    ],
+)
+def test_shares_have_the_intervals_of_newcombe_s_table(
+    beyond: int, paths: int, low: float, high: float
+) -> None:
+    """Newcombe, Statistics in Medicine 17 (1998), table I, method 3."""
+    share = Share(beyond, paths)
+    assert (share.low, share.high) == pytest.approx((low, high), abs=5e-5)
+
+
+def test_a_share_surely_below_or_above_a_tenth_is_evidence() -> None:
+    found = [Share(beyond, 100).verdict for beyond in (0, 4, 5, 15, 16, 100)]
+    assert found == ["for", "for", "inconclusive", "inconclusive", "against", "against"]
+    assert Share.of([0.1, None, 0.3], 0.2) == Share(2, 3)
+    assert Share(0, 0).verdict == "not tested"
+
+
+def test_one_measure_against_an_algorithm_is_a_verdict_on_the_clause() -> None:
+    assert together(["for", "against", "inconclusive"]) == "against"
+    assert together(["for", "inconclusive"]) == "inconclusive"
+    assert together(["for", "for"]) == "for"
+
+
+def test_every_measure_has_a_scenario_and_every_scenario_a_measure() -> None:
+    used = {measure.scenario for clause in clauses() for measure in clause.measures}
+    assert sorted(used) == SCENARIOS
+    ids = [measure.id for clause in clauses() for measure in clause.measures]
+    assert len(ids) == len(set(ids))
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_the_search_begins_on_the_paths_of_the_design(name: str) -> None:
+    scenario = Scenario(name)
+    points = list(scenario.design(["cubic", "reno"], 4).points())
+    places = scenario.places(len(points) // 2)
+    drawn = scenario.at([scenario.settings(place) for place in places], ["cubic", "reno"])
+    assert [point.scenario for point in drawn.points()] == [point.scenario for point in points]
+
+
+@pytest.fixture(scope="module")
+def dossier(folder: Path) -> Dossier:
+    sections = ["5.1.1", "5.1.2", "5.1.3", "5.2.1", "5.2.3"]
+    return evaluate("bbr", folder / "bbr", sections=sections, paths=12, search=20)
+
+
+def evidence_of(dossier: Dossier, measure: str) -> pl.DataFrame:
+    return next(
+        one.values
+        for finding in dossier.findings
+        for one in finding.evidence
+        if one.measure.id == measure
+    )
+
+
+def worst_of(dossier: Dossier, measure: str) -> Worst:
+    worst = next(
+        one.worst
+        for finding in dossier.findings
+        for one in finding.evidence
+        if one.measure.id == measure
+    )
+    assert worst is not None
+    return worst
+
+
+@pytest.mark.slow
+def test_an_algorithm_beside_itself_does_no_harm_and_is_as_fast(dossier: Dossier) -> None:
+    harm = evidence_of(dossier, "harm-existing").filter(pl.col("cc") == pl.col("existing"))
+    assert harm.height == 2 * 12
+    assert harm["value"].unique().to_list() == [0.0]
+    usual = evidence_of(dossier, "slowdown-short").filter(cc="cubic")
+    assert usual["value"].unique().to_list() == [1.0]
+
+
+@pytest.mark.slow
+def test_timeouts_of_a_dead_path_double_from_the_retransmission_timeout(dossier: Dossier) -> None:
+    """RFC 6298: the n-th retransmission is after (2^n - 1) timeouts, of 200 ms and the RTT."""
+    for rtt, value in evidence_of(dossier, "persistence-outage").select("rtt", "value").rows():
+        most = math.log2(60 / (0.2 + rtt) + 1)
+        # A tail loss probe may come before them (RFC 8985, section 7).
+        assert math.floor(most) - 1 <= value <= math.floor(most) + 1
+
+
+@pytest.mark.slow
+def test_bbrv1_s_worst_losses_are_found_in_shallow_queues(dossier: Dossier) -> None:
+    """Hock, Bless, Zitterbart (ICNP 2017): sustained losses below 1.5 BDP; RFC 9743, 5.1.3."""
+    worst = worst_of(dossier, "loss-own").worst
+    assert float(worst.settings["link.bottleneck.queue"].removesuffix(" BDP")) < 1.5
+    values = {cc: value for cc, value in worst.values.items() if value is not None}
+    assert values["bbr"] > max(0.1, 1.5 * values["reno"], 1.5 * values["cubic"])
+
+
+@pytest.mark.slow
+def test_the_simplest_path_is_beyond_the_limit_and_its_file_shows_it(dossier: Dossier) -> None:
+    simplest = worst_of(dossier, "loss-own").simplest
+    file = dossier.folder / "scenarios/loss-own-simplest.toml"
+    [result] = run_all([Experiment.load(file)])
+    dropped, sent = result.links["dropped"].to_list()[-1], sum(result.flows["sent"].to_list())
+    value = dropped / sent
+    assert value == simplest.values["bbr"]
+    assert value > 0.02
+    plain = Scenario("own").plain()
+    assert sum(simplest.settings[key] == value for key, value in plain.items()) >= 2
+
+
+@pytest.mark.slow
+def test_a_dossier_is_made_once_and_has_the_same_bytes(dossier: Dossier, folder: Path) -> None:
+    before = (folder / "bbr/dossier.json").read_bytes()
+    sections = [finding.clause.section for finding in dossier.findings]
+    made: list[str] = []
+    again = evaluate(
+        "bbr",
+        folder / "bbr",
+        sections=sections,
+        paths=12,
+        search=20,
+        progress=lambda step, _: made.append(step),
+    )
+    assert not [step for step in made if "new of" in step]
+    assert again.runs == dossier.runs
+    assert (folder / "bbr/dossier.json").read_bytes() == before
+
+
+@pytest.mark.slow
+def test_the_page_shows_each_clause_and_its_files_are_there(dossier: Dossier) -> None:
+    text = (dossier.folder / "index.html").read_text()
+    page = Page(text)
+    assert page.open == []
+    assert len(page.ids) == len(set(page.ids))
+    for finding in dossier.findings:
+        assert finding.clause.question in text
+    files = [link for link in page.links if not link.startswith("#")]
+    assert files
+    assert [file for file in files if not (dossier.folder / file).is_file()] == []
+    assert (
+        "## 5.1.3 Protection against high packet loss"
+        in (dossier.folder / "dossier.md").read_text()
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("cc", "section", "measure", "deep"),
+    [
+        ("cubic", "5.1.2", "delay-own", True),  # Gettys and Nichols, ACM Queue 2011
+        ("vegas", "5.2.1", "starvation-existing", None),  # Mo et al., INFOCOM 1999
+        ("bbr2", "5.2.1", "starvation-existing", True),  # F-BBRv2's paper, section I
+    ],
+)
+def test_known_weaknesses_are_found_by_the_search(
+    folder: Path, cc: str, section: str, measure: str, deep: bool | None
+) -> None:
+    found = evaluate(cc, folder / cc, sections=[section], paths=12, search=30)
+    worst = worst_of(found, measure).worst
+    value = worst.values[cc]
+    assert value is not None
+    if deep is not None:
+        queue = float(worst.settings["link.bottleneck.queue"].removesuffix(" BDP"))
+        assert (queue > 3) == deep
+    assert value > (0.3 if measure == "delay-own" else 0.7)
+
+
+def test_an_algorithm_that_raises_yields_a_dossier_that_says_so(tmp_path: Path) -> None:
+    (tmp_path / "raises.py").write_text(RAISES)
+    cc = f"{tmp_path / 'raises.py'}:Raises"
+    found = evaluate(cc, tmp_path / "out", sections=["5.1.3"], paths=2, search=0)
+    [failure] = found.failures
+    assert failure.startswith("it raised ArithmeticError: no window")
+    assert found.findings[0].verdict(cc) == "not tested"
+    assert "no window" in (tmp_path / "out/index.html").read_text()
+    assert json.loads((tmp_path / "out/dossier.json").read_text())["failures"] == [failure]
+
+
+def test_an_algorithm_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench, "PATIENCE", 1.0)
+    (tmp_path / "hangs.py").write_text(HANGS)
+    cc = f"{tmp_path / 'hangs.py'}:Hangs"
+    found = evaluate(cc, tmp_path / "out", sections=["5.1.3"], paths=2, search=0)
+    assert found.failures == ["its simulation did not advance for 1 s"]
+
+
+def test_an_algorithm_that_hardly_sends_leaves_the_path_unused(tmp_path: Path) -> None:
+    (tmp_path / "stays.py").write_text(STAYS)
+    cc = f"{tmp_path / 'stays.py'}:Stays"
+    found = evaluate(cc, tmp_path / "out", sections=["6.1"], paths=4, search=0)
+    values = evidence_of(found, "idle-own").filter(cc=cc)["value"].to_list()
+    assert found.findings[0].evidence[0].shares[cc].beyond >= 3
+    assert max(values) > 0.9
+
+
+def test_a_gate_exits_with_1_and_writes_junit(tmp_path: Path) -> None:
+    gate, junit = tmp_path / "gate.toml", tmp_path / "junit.xml"
+    gate.write_text('[limits]\n"loss-own" = 0.0\n[share]\n"loss-own" = 0.0\n"idle-own" = 1.0\n')
+    out = str(tmp_path / "out")
+    arguments = ["evaluate", "bbr", "--out", out, "--clauses", "5.1.3", "--paths", "4"]
+    arguments += ["--search", "0", "--gate", str(gate), "--junit", str(junit)]
+    done = CliRunner().invoke(app, arguments)
+    assert done.exit_code == 1
+    assert "Allowed: 0 %" in done.output
+    [suite] = ElementTree.parse(junit).getroot()
+    assert (suite.get("tests"), suite.get("failures")) == ("1", "1")
+    gate.write_text('[share]\n"loss-own" = 1.0\n')
+    assert CliRunner().invoke(app, arguments).exit_code == 0
+
+
+def test_several_algorithms_stand_side_by_side(tmp_path: Path) -> None:
+    arguments = ["evaluate", "reno,cubic", "--out", str(tmp_path), "--clauses", "5.1.3"]
+    done = CliRunner().invoke(app, [*arguments, "--paths", "2", "--search", "0"])
+    assert done.exit_code == 0
+    page = Page((tmp_path / "index.html").read_text())
+    assert {"reno/index.html", "cubic/index.html"} <= set(page.links)
+    assert page.open == []
+
+
+@pytest.mark.parametrize(
+    ("gate", "said"),
+    [
+        ("share = 1", "share is not a table; write [share]"),
+        ("[shares]", 'no table is called "shares"'),
+        ('[share]\n"loss-owm" = 0.1', 'did you mean "loss-own"?'),
+        ('[share]\n"loss-own" = "x"', "share.loss-own: 'x' is not a number of at least 0"),
+        ('[share]\n"loss-own" = 2', "share.loss-own: 2 is not between 0 and 1"),
+        ("[share", "is not TOML"),
+    ],
+)
+def test_a_mistake_in_a_gate_is_told(tmp_path: Path, gate: str, said: str) -> None:
+    file = tmp_path / "gate.toml"
+    file.write_text(gate)
+    arguments = ["evaluate", "bbr", "--out", str(tmp_path / "out"), "--gate", str(file)]
+    done = CliRunner().invoke(app, arguments)
+    assert done.exit_code == 2 or isinstance(done.exception, DumbbellError)
+    assert said in str(done.exception)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["cubid"], 'did you mean "cubic"?'),
+        (["absent.py:Mine"], "absent.py"),
+        (["bbr", "--clauses", "5.9"], 'no clause is called "5.9"'),
+    ],
+)
+def test_a_mistake_in_the_command_is_told(tmp_path: Path, arguments: list[str], said: str) -> None:
+    done = CliRunner().invoke(app, ["evaluate", *arguments, "--out", str(tmp_path / "out")])
+    assert said in str(done.exception)
+    assert not (tmp_path / "out").exists()
+
+
+def test_references_are_standards_track_algorithms() -> None:
+    assert REFERENCES == ("reno", "cubic")  # RFC 5681, RFC 9438
