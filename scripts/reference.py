@@ -14,6 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dumbbell import _core, metrics
+from dumbbell.dossier import words
+from dumbbell.dossier.clauses import clauses
+from dumbbell.dossier.scenarios import FOLDER, Scenario
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -33,6 +36,8 @@ def make(request: str) -> str:
         "algorithm-options": algorithm_options,
         "crates": crates,
         "metrics": metric_list,
+        "measures": measures,
+        "scenarios": scenarios,
     }
     if name not in tables:
         raise SystemExit(f"there is no table {name}; there are {', '.join(tables)}")
@@ -126,6 +131,27 @@ def metric_list() -> str:
         home = metric.__module__.rpartition(".")[2]
         rows.append((f"`{home}.{metric.__name__}`", _cell(first)))
     return _table(("function", "what it gives"), rows)
+
+
+def measures() -> str:
+    """The measures of dossiers, with their limits and reasons."""
+    rows = []
+    for clause in clauses():
+        for measure in clause.measures:
+            limit = words.with_unit(measure, measure.limit)
+            what = f"{measure.kind.column.title} above {limit}"
+            section = f"{clause.section} {clause.title}"
+            rows.append((section, f"`{measure.id}`", what, _cell(measure.reason)))
+    return _table(("RFC 9743", "measure", "evidence against", "reason"), rows)
+
+
+def scenarios() -> str:
+    """The scenarios of dossiers."""
+    rows = []
+    for file in sorted(FOLDER.glob("*.toml")):
+        where = f"[`{file.stem}`](../../{file.relative_to(ROOT)})"
+        rows.append((where, _cell(Scenario(file.stem).title)))
+    return _table(("scenario", "what it is"), rows)
 
 
 def _explained(topic: str) -> tuple[str, str]:

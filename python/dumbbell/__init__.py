@@ -25,6 +25,7 @@ from dumbbell._core import __version__
 
 if TYPE_CHECKING:
     from dumbbell.bpf import BpfError
+    from dumbbell.dossier import Dossier, evaluate
     from dumbbell.engine.compare import Comparison, compare
     from dumbbell.engine.kernel import TestbedError
     from dumbbell.engine.runner import run, run_all
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BpfError",
     "Comparison",
+    "Dossier",
     "DumbbellError",
     "Estimate",
     "Experiment",
@@ -63,6 +65,7 @@ __all__ = [
     "Until",
     "__version__",
     "compare",
+    "evaluate",
     "load",
     "query",
     "reproduce",
@@ -73,6 +76,7 @@ __all__ = [
 
 _OFFERED = {
     "bpf": ["BpfError"],
+    "dossier": ["Dossier", "evaluate"],
     "engine.compare": ["Comparison", "compare"],
     "engine.kernel": ["TestbedError"],
     "engine.runner": ["run", "run_all"],

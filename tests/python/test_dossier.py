@@ -15,7 +15,7 @@ from dumbbell import DumbbellError, Experiment
 from dumbbell.cli.app import app
 from dumbbell.dossier import Dossier, bench, evaluate
 from dumbbell.dossier.clauses import clauses
-from dumbbell.dossier.evaluate import REFERENCES
+from dumbbell.dossier.evaluation import REFERENCES
 from dumbbell.dossier.scenarios import FOLDER, Scenario
 from dumbbell.dossier.verdict import Share, together
 from dumbbell.engine.runner import run_all

@@ -39,7 +39,7 @@ def evaluate_algorithms(
 ) -> None:
     """Collect the evidence on algorithms that RFC 9743 asks for."""
     from dumbbell.dossier import evaluate
-    from dumbbell.dossier.evaluate import PATHS, SEARCHED
+    from dumbbell.dossier.evaluation import PATHS, SEARCHED
     from dumbbell.dossier.gate import Gate, write_junit
     from dumbbell.dossier.page import write_side_by_side
 
