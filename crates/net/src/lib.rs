@@ -10,6 +10,7 @@ mod delay_stage;
 mod link;
 mod loss;
 mod managed_link;
+mod medium;
 mod piecewise_rate;
 mod prefetch;
 mod queue;
@@ -28,6 +29,7 @@ pub use constant_rate::ConstantRate;
 pub use delay_stage::Reordering;
 pub use link::{DropReason, Link, LinkConfig, LinkStatistics};
 pub use loss::{GilbertElliott, LossModel, LossProcess};
+pub use medium::MediumConfig;
 pub use piecewise_rate::PiecewiseRate;
 /// Public for the protocol engines (`dumbbell-tcp`, `dumbbell-sim`), which prefetch their own state.
 #[doc(hidden)]

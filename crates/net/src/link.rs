@@ -11,7 +11,8 @@
 
 use crate::managed_link::ManagedLink;
 use crate::shaper::Shaper;
-use crate::{AqmConfig, Backlog, Limit, LossModel, LossProcess, Packet, RateProcess, Reordering};
+use crate::{AqmConfig, Backlog, Limit, LossModel, LossProcess, MediumConfig, Packet};
+use crate::{RateProcess, Reordering};
 use dumbbell_units::{Span, Time};
 use std::collections::VecDeque;
 use std::num::NonZeroU64;
@@ -38,10 +39,14 @@ pub struct LinkConfig {
     pub loss: f64,
     /// Another loss model; replaces `loss`.
     pub loss_model: Option<LossModel>,
+    /// Independent losses whose probability changes: (start, probability), beside the others.
+    pub loss_steps: Vec<(Time, f64)>,
     /// Upper bound of a random extra delay that keeps the order of packets.
     pub jitter: Span,
     /// Packets that others overtake.
     pub reordering: Reordering,
+    /// A medium that the link shares: frames are sent several at once, after contention.
+    pub medium: Option<MediumConfig>,
     /// Seed of all random numbers of the link.
     pub seed: u64,
 }
@@ -61,7 +66,7 @@ pub struct Link<P> {
     delay: Span,
     shaper: Shaper,
     loss: LossProcess,
-    /// AQM, jitter, reordering and reroutes. If present, it holds all packets and `ring` is empty.
+    /// AQM, jitter, reordering, reroutes, loss steps and medium. If present, it holds all packets and `ring` is empty.
     managed: Option<Box<ManagedLink<P>>>,
     accepted: u64,
     accepted_bytes: u64,
@@ -310,7 +315,8 @@ impl<P: Packet> Link<P> {
     /// Counters and backlog at `now`.
     pub fn statistics(&mut self, now: Time) -> LinkStatistics {
         if let Some(managed) = &mut self.managed {
-            return LinkStatistics { lost: self.lost, ..managed.statistics(now) };
+            let statistics = managed.statistics(now);
+            return LinkStatistics { lost: self.lost + statistics.lost, ..statistics };
         }
         self.advance(now);
         LinkStatistics {

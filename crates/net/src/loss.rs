@@ -12,10 +12,13 @@
 //! Periodic loss: every n-th packet is lost, as response functions assume. The first loss is after
 //! n/2 to n packets, depending on the seed.
 //!
+//! Loss steps: independent losses whose probability changes at given times, as on paths of satellites.
+//!
 //! All models count the packets until the next event. A packet that passes costs one comparison;
 //! only losses and state transitions draw random numbers.
 
 use crate::rng::{Rng, Stream};
+use dumbbell_units::Time;
 
 /// Losses other than independent ones of one probability.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -194,6 +197,42 @@ impl Channel {
         let (loss, leave) = if self.is_bad { (bad, r) } else { (good, p) };
         self.until_loss = rng.geometric(loss);
         self.until_transition = rng.geometric(leave);
+    }
+}
+
+/// Independent losses whose probability changes.
+#[derive(Clone, Debug)]
+pub(crate) struct LossSteps {
+    /// The coming steps, latest first: (start, probability).
+    steps: Vec<(Time, f64)>,
+    probability: f64,
+    /// Packets that pass before the next loss.
+    until_loss: u64,
+    rng: Rng,
+}
+
+impl LossSteps {
+    /// # Panics
+    /// If the times do not increase or a probability is not within [0, 1].
+    pub(crate) fn new(mut steps: Vec<(Time, f64)>, seed: u64) -> LossSteps {
+        assert!(steps.is_sorted_by(|a, b| a.0 < b.0), "the times of loss steps increase");
+        let are_probabilities = steps.iter().all(|step| (0.0..=1.0).contains(&step.1));
+        assert!(are_probabilities, "a loss probability lies within [0, 1]");
+        steps.reverse();
+        let rng = Rng::new(seed, Stream::Loss);
+        LossSteps { steps, probability: 0.0, until_loss: u64::MAX, rng }
+    }
+
+    /// Whether a packet that arrives at `now` is lost; `now` never decreases.
+    pub(crate) fn drops(&mut self, now: Time) -> bool {
+        while let Some((_, probability)) = self.steps.pop_if(|next| next.0 <= now) {
+            self.probability = probability;
+            self.until_loss = self.rng.geometric(probability);
+        }
+        let is_lost = self.until_loss == 0;
+        self.until_loss =
+            if is_lost { self.rng.geometric(self.probability) } else { self.until_loss - 1 };
+        is_lost
     }
 }
 

@@ -1,13 +1,15 @@
-//! A link with AQM, jitter, reordering or reroutes: AQM queue, then a plain link, then a delay
-//! stage.
+//! A link with AQM, jitter, reordering, reroutes, loss steps or a shared medium: AQM queue, then a
+//! plain link, then a delay stage.
 //!
 //! The plain link carries the sizes of the packets only. An AQM decides which packet to send, if
 //! any, when the shaper is free; only then does the packet enter the plain link. These decisions
 //! depend on past arrivals only, so they are evaluated lazily, up to the present, on the next
-//! access.
+//! access. On a shared medium several packets are taken from the queue at once and arrive together.
 
 use crate::aqm::AqmQueue;
 use crate::delay_stage::DelayStage;
+use crate::loss::LossSteps;
+use crate::medium::Medium;
 use crate::{DropReason, Limit, Link, LinkConfig, LinkStatistics, Packet};
 use dumbbell_units::{Span, Time};
 
@@ -20,6 +22,12 @@ pub(crate) struct ManagedLink<P> {
     delay_stage: DelayStage<P>,
     /// Time of the last arrival or start of transmission.
     last_event: Time,
+    medium: Option<Medium<P>>,
+    loss_steps: Option<LossSteps>,
+    /// Packets lost by `loss_steps`.
+    lost: u64,
+    /// Bytes of frames on the medium beyond those of their packets.
+    padding: u64,
 }
 
 /// A packet on the plain link: its size in bytes.
@@ -35,26 +43,50 @@ impl Packet for SizeOnly {
 impl<P: Packet> ManagedLink<P> {
     /// The managed link of a configuration; `None` if a plain link is enough.
     pub(crate) fn new(config: &LinkConfig) -> Option<ManagedLink<P>> {
-        let LinkConfig { aqm, queue, jitter, reordering, seed, .. } = *config;
+        let LinkConfig { aqm, queue, jitter, reordering, medium, seed, .. } = *config;
         let has_plain_delay =
             jitter.is_zero() && reordering.share == 0.0 && config.reroutes.is_empty();
-        if aqm.is_none() && has_plain_delay {
+        let loss_steps = &config.loss_steps;
+        if aqm.is_none() && has_plain_delay && loss_steps.is_empty() && medium.is_none() {
             return None;
         }
         let delay_stage = DelayStage::new(jitter, reordering, extra_delays(config), seed);
-        let aqm = aqm.map(|aqm| AqmQueue::new(aqm, queue, seed));
+        let aqm = match aqm {
+            Some(aqm) => Some(AqmQueue::new(aqm, queue, seed)),
+            None => medium.map(|_| AqmQueue::tail_drop(queue)),
+        };
         let queue = if aqm.is_some() { Limit::Unlimited } else { queue };
         let link = Link::plain(&LinkConfig { queue, ..config.clone() });
-        Some(ManagedLink { aqm, link, delay_stage, last_event: Time::ZERO })
+        let medium = medium.map(|medium| Medium::new(medium, seed));
+        let loss_steps = (!loss_steps.is_empty()).then(|| LossSteps::new(loss_steps.clone(), seed));
+        Some(ManagedLink {
+            aqm,
+            link,
+            delay_stage,
+            last_event: Time::ZERO,
+            medium,
+            loss_steps,
+            lost: 0,
+            padding: 0,
+        })
     }
 
     /// Accepts a packet at the near end.
     #[cold]
     #[inline(never)]
     pub(crate) fn push(&mut self, now: Time, packet: P) -> Result<(), DropReason> {
+        if self.loss_steps.as_mut().is_some_and(|steps| steps.drops(now)) {
+            self.lost += 1;
+            return Err(DropReason::Loss);
+        }
         self.transmit(now);
         let Some(aqm) = &mut self.aqm else { return self.send(now, packet) };
         self.last_event = now;
+        if let Some(medium) = &mut self.medium
+            && aqm.backlog().packets == 0
+        {
+            medium.contend(now);
+        }
         aqm.enqueue(now, packet, self.link.shaper())?;
         self.transmit(now);
         Ok(())
@@ -74,8 +106,11 @@ impl<P: Packet> ManagedLink<P> {
     #[inline(never)]
     pub(crate) fn next_arrival(&self) -> Time {
         let has_backlog = self.aqm.as_ref().is_some_and(|aqm| aqm.backlog().packets > 0);
-        let start =
-            if has_backlog { self.link.shaper().service_start(self.last_event) } else { Time::MAX };
+        let start = match &self.medium {
+            _ if !has_backlog => Time::MAX,
+            Some(medium) => medium.start(),
+            None => self.link.shaper().service_start(self.last_event),
+        };
         self.delay_stage.next_delivery().min(start + self.link.delay())
     }
 
@@ -88,6 +123,9 @@ impl<P: Packet> ManagedLink<P> {
 
     /// Starts all transmissions that start by `now`.
     fn transmit(&mut self, now: Time) {
+        if self.medium.is_some() {
+            return self.transmit_frames(now);
+        }
         while let Some(aqm) = &mut self.aqm
             && aqm.backlog().packets > 0
         {
@@ -100,6 +138,37 @@ impl<P: Packet> ManagedLink<P> {
                 let sent = self.send(start, packet);
                 debug_assert!(sent.is_ok(), "a link without limit and losses accepts every packet");
             }
+        }
+    }
+
+    /// The same on a shared medium, where a transmission has several frames, which arrive together.
+    fn transmit_frames(&mut self, now: Time) {
+        let ManagedLink { aqm: Some(aqm), medium: Some(medium), link, delay_stage, .. } = self
+        else {
+            return;
+        };
+        while aqm.backlog().packets > 0 {
+            let start = medium.start();
+            if start > now {
+                break;
+            }
+            let (data, rate) = (Medium::<P>::data_start(start), link.shaper().rate(start));
+            while aqm.backlog().packets > 0 && medium.has_room(rate) {
+                let Some(packet) = aqm.dequeue(start) else { continue };
+                let size = packet.size();
+                let sent = link.push(data, SizeOnly(Medium::<P>::frame_bytes(size)));
+                debug_assert!(sent.is_ok(), "a link without limit and losses accepts every packet");
+                self.padding += u64::from(Medium::<P>::frame_bytes(size) - size);
+                medium.add(packet, size);
+            }
+            if medium.frames.is_empty() {
+                break; // the AQM dropped all
+            }
+            let arrival = link.last_arrival();
+            for packet in medium.frames.drain(..) {
+                delay_stage.push(arrival, packet);
+            }
+            medium.finish(link.shaper().busy_until(), rate);
         }
     }
 
@@ -119,11 +188,18 @@ impl<P: Packet> ManagedLink<P> {
     /// Counters and backlog at `now`.
     pub(crate) fn statistics(&mut self, now: Time) -> LinkStatistics {
         self.transmit(now);
-        let link = self.link.statistics(now);
+        let link = LinkStatistics { lost: self.lost, ..self.link.statistics(now) };
         let Some(aqm) = &self.aqm else { return link };
         let (dropped, marked) = aqm.counts();
         let mut backlog = aqm.backlog();
         let queueing_delay = self.link.shaper().departure(now, backlog.bytes).since(now);
+        if self.medium.is_some() {
+            // The frames of a transmission leave the queue at once.
+            let sent_packets = link.sent_packets + u64::from(link.backlog.packets);
+            let sent_bytes = link.sent_bytes + link.backlog.bytes - self.padding;
+            let sent = LinkStatistics { sent_packets, sent_bytes, ..link };
+            return LinkStatistics { dropped, marked, backlog, queueing_delay, ..sent };
+        }
         // Behind a token bucket or a trace a dequeued packet may still wait in the plain link.
         backlog.packets += link.backlog.packets;
         backlog.bytes += link.backlog.bytes;

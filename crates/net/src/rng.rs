@@ -10,6 +10,7 @@ pub(crate) enum Stream {
     Loss = 0,
     Aqm = 1,
     DelayStage = 2,
+    Medium = 3,
 }
 
 /// A stream of random numbers (xoshiro256++).

@@ -96,14 +96,18 @@ impl Shaper {
     /// RED's `m`: packets of `bytes` bytes that the link could have sent at the current rate since
     /// it became idle.
     pub(crate) fn idle_packets(&self, now: Time, bytes: u32) -> f64 {
-        let rate = match self {
+        let idle = now.since(self.busy_until());
+        idle.as_nanos() as f64 * self.rate(now) as f64 / (f64::from(bytes) * 8e9)
+    }
+
+    /// The rate at `now` in bit/s, of a trace its mean rate; 0 for no limit.
+    pub(crate) fn rate(&self, now: Time) -> u64 {
+        match self {
             Shaper::None => 0,
             Shaper::ConstantRate(rate) => rate.rate(),
             Shaper::TokenBucket(bucket) => bucket.rate(),
             Shaper::Piecewise(rate) => rate.rate(now),
             Shaper::Trace(trace) => trace.mean_rate(),
-        };
-        let idle = now.since(self.busy_until());
-        idle.as_nanos() as f64 * rate as f64 / (f64::from(bytes) * 8e9)
+        }
     }
 }

@@ -3,7 +3,8 @@
 //!
 //! RED and PIE decide when a packet arrives, the others when one is dequeued. They signal congestion
 //! by a mark on ECN-capable packets and by a drop of others; the step only marks. The link's queue
-//! limit applies besides, as it does without AQM.
+//! limit applies besides, as it does without AQM. Tail drop is here for links on a shared medium,
+//! which decide at each transmission what to send.
 
 mod codel;
 mod dualpi2;
@@ -74,6 +75,7 @@ pub(crate) struct AqmQueue<P> {
 
 #[derive(Clone, Debug)]
 enum Discipline<P> {
+    TailDrop(Fifo<P>),
     Red(Box<Red>, Fifo<P>),
     Codel(Box<Codel>, Fifo<P>),
     FqCodel(Box<FqCodel<P>>),
@@ -103,9 +105,16 @@ impl<P: Packet> AqmQueue<P> {
         AqmQueue { discipline, limit, counters: AqmCounters::default() }
     }
 
+    /// An empty queue without AQM, for links that decide late what to send.
+    pub(crate) fn tail_drop(limit: Limit) -> AqmQueue<P> {
+        let discipline = Discipline::TailDrop(Fifo::default());
+        AqmQueue { discipline, limit, counters: AqmCounters::default() }
+    }
+
     pub(crate) fn backlog(&self) -> Backlog {
         match &self.discipline {
-            Discipline::Red(_, fifo)
+            Discipline::TailDrop(fifo)
+            | Discipline::Red(_, fifo)
             | Discipline::Codel(_, fifo)
             | Discipline::Pie(_, fifo)
             | Discipline::Step(_, fifo) => fifo.backlog(),
@@ -124,7 +133,8 @@ impl<P: Packet> AqmQueue<P> {
         let (backlog, size) = (self.backlog(), packet.size());
         let AqmQueue { discipline, limit, counters } = self;
         // A packet that is sent immediately does not occupy the queue.
-        let limit = if shaper.service_start(now) > now { *limit } else { Limit::Unlimited };
+        let waits = shaper.service_start(now) > now || backlog.packets > 0;
+        let limit = if waits { *limit } else { Limit::Unlimited };
         let admits = |backlog: Backlog| {
             let wait = match limit {
                 Limit::Time(_) => shaper.queueing_delay(now, backlog.bytes, size),
@@ -146,7 +156,9 @@ impl<P: Packet> AqmQueue<P> {
                 counters.dropped += 1;
                 return Err(DropReason::Overflow);
             }
-            Discipline::Codel(_, fifo) | Discipline::Step(_, fifo) => (Verdict::Pass, fifo),
+            Discipline::TailDrop(fifo) | Discipline::Codel(_, fifo) | Discipline::Step(_, fifo) => {
+                (Verdict::Pass, fifo)
+            }
             Discipline::Red(red, fifo) => {
                 (red.on_arrival(backlog, shaper.idle_packets(now, MAX_PACKET_SIZE), size), fifo)
             }
@@ -178,7 +190,9 @@ impl<P: Packet> AqmQueue<P> {
         let backlog = self.backlog();
         let counters = &mut self.counters;
         match &mut self.discipline {
-            Discipline::Red(_, fifo) => fifo.pop().map(|(_, packet)| packet),
+            Discipline::TailDrop(fifo) | Discipline::Red(_, fifo) => {
+                fifo.pop().map(|(_, packet)| packet)
+            }
             Discipline::Codel(codel, fifo) => codel.dequeue(now, fifo, 0, counters),
             Discipline::FqCodel(queues) => queues.dequeue(now, counters),
             Discipline::Pie(pie, fifo) => {

@@ -1,4 +1,5 @@
 mod managed;
+mod medium;
 
 use super::*;
 use proptest::prelude::*;

@@ -4,8 +4,8 @@ use super::{full, limits, link, us};
 use crate::aqm::tests::TestPacket;
 use crate::link::*;
 use crate::{
-    CodelConfig, DualPi2Config, FqCodelConfig, GilbertElliott, PieConfig, RedConfig, StepConfig,
-    StepThreshold,
+    CodelConfig, DualPi2Config, FqCodelConfig, GilbertElliott, MediumConfig, PieConfig, RedConfig,
+    StepConfig, StepThreshold,
 };
 use proptest::prelude::*;
 
@@ -369,6 +369,15 @@ fn varyings() -> impl Strategy<Value = RateProcess> {
     ]
 }
 
+fn media() -> impl Strategy<Value = MediumConfig> {
+    (1u32..5, 1u64..1000, 0u32..3).prop_map(|(frames, us, stations)| MediumConfig {
+        frames,
+        time: Span::from_micros(us),
+        stations,
+        busy: Span::from_micros(100),
+    })
+}
+
 prop_compose! {
     fn any_config()(
         rate in prop::option::of(1_000_000u64..1_000_000_000),
@@ -387,6 +396,8 @@ prop_compose! {
         jitter in prop_oneof![Just(0), 1u64..5_000_000],
         share in prop_oneof![Just(0.0), 0.0..1.0],
         late in 0u64..5_000_000,
+        loss_steps in prop::collection::btree_map(0u64..50_000_000, 0.0..0.5, 0..3),
+        medium in prop::option::weighted(0.3, media()),
         seed: u64,
     ) -> LinkConfig {
         let bursts = GilbertElliott { p: 0.1, r: 0.4, bad: 0.5, good: 0.05 };
@@ -405,6 +416,11 @@ prop_compose! {
             loss_model: is_bursty.then_some(LossModel::GilbertElliott(bursts)),
             jitter: Span::from_nanos(jitter),
             reordering: Reordering { share, delay: Span::from_nanos(late) },
+            loss_steps: loss_steps
+                .into_iter()
+                .map(|(at, probability)| (Time::from_nanos(at), probability))
+                .collect(),
+            medium,
             seed,
         }
     }
