@@ -5,11 +5,13 @@ use crate::aqm::AQMS;
 use crate::call::{CallKind, Values};
 use crate::keys::{DefaultValue, EXPERIMENT, FLOW, Key, LINK, Table};
 use crate::loss::LOSSES;
+use crate::medium::MEDIA;
 use crate::options::{
     OptionValues, STACK_OPTIONS, TransportOption, stack_named, stack_options, udt_options,
 };
 use crate::quantity::{TIME, ValueError};
 use crate::suggest::did_you_mean;
+use crate::template::TEMPLATES;
 use crate::transfers::{ARRIVALS, SIZES};
 use dumbbell_cc::Algorithm;
 use dumbbell_tcp::Stack;
@@ -20,13 +22,19 @@ use serde_json::Value;
 pub const STARTER: &str = include_str!("starter.toml");
 
 /// What is written as a call, and in which key.
-static CALLS: [(&[CallKind], &str); 4] =
-    [(AQMS, "aqm"), (LOSSES, "loss"), (ARRIVALS, "arrivals"), (SIZES, "sizes")];
+static CALLS: [(&[CallKind], &str); 6] = [
+    (TEMPLATES, "template"),
+    (AQMS, "aqm"),
+    (LOSSES, "loss"),
+    (MEDIA, "medium"),
+    (ARRIVALS, "arrivals"),
+    (SIZES, "sizes"),
+];
 
 const TABLES: [&Table; 3] = [&EXPERIMENT, &LINK, &FLOW];
 
 /// Explains a topic: a table (`link`), a key (`link.queue`, `duration`), an algorithm (`cubic`), an
-/// active queue management (`codel`), a loss process, a stack (`linux`), or an option of a stack or
+/// template of a link (`leo`), an active queue management (`codel`), a loss process, a stack (`linux`), or an option of a stack or
 /// of UDT (`stack.min_rto`, `udt.mss`). Several lines of plain text.
 ///
 /// # Errors
@@ -43,7 +51,7 @@ pub fn explain(topic: &str) -> Result<String, ValueError> {
         let topics = topics();
         let hint = did_you_mean(topic, topics.iter().map(String::as_str));
         let valid = "write a table (experiment, link, flow), a key such as link.queue, an \
-                     algorithm such as cubic, an aqm such as codel, a loss process such as \
+                     algorithm such as cubic, a template such as leo, an aqm such as codel, a loss process such as \
                      gilbert-elliott, a stack such as linux, or an option such as stack.min_rto";
         ValueError(format!("there is no topic \"{topic}\"{hint}; {valid}"))
     })

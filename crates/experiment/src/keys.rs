@@ -77,6 +77,10 @@ pub enum Kind {
     Trace,
     /// A probability, or a loss process.
     Loss,
+    /// A template of a link.
+    Template,
+    /// A medium that a link shares.
+    Medium,
     /// Active queue management.
     Aqm,
     /// An arrival process of transfers, or their times.
@@ -194,6 +198,13 @@ pub static LINK: Table = Table {
     name: "link",
     keys: &[
         key("name", Kind::Name, DefaultValue::Required, "the link's name, such as \"bottleneck\""),
+        key(
+            "template",
+            Kind::Template,
+            DefaultValue::Absent("the keys below"),
+            "a kind of path that stands for the keys below, such as \"leo\" or \"wifi(stations=2)\"; \
+             keys that are written beside it take precedence",
+        ),
         key("rate", Kind::Rate, DefaultValue::Absent("no limit"), "a rate such as \"100 Mbit/s\""),
         key(
             "rates",
@@ -246,7 +257,8 @@ pub static LINK: Table = Table {
             Kind::Loss,
             DefaultValue::Number(0.0),
             "the probability that a packet is lost at random, such as 0.0001 or \"1e-4\", or \
-             losses in bursts, such as \"gilbert-elliott(p=1e-4, r=0.3)\"",
+             losses in bursts, such as \"gilbert-elliott(p=1e-4, r=0.3)\", or a schedule of times \
+             and probabilities, such as [[\"0 s\", 0.001], [\"15 s\", 0]]",
         ),
         key(
             "jitter",
@@ -260,6 +272,13 @@ pub static LINK: Table = Table {
             DefaultValue::Absent("no reordering"),
             "the share of packets that are delayed, and for how long, such as \"1 % by 10 ms\"; \
              others overtake them",
+        ),
+        key(
+            "medium",
+            Kind::Medium,
+            DefaultValue::Absent("none: a transmitter of its own"),
+            "a medium that the link shares, such as Wi-Fi's, \"csma(stations=2)\": frames are sent \
+             several at once, after contention",
         ),
     ],
 };

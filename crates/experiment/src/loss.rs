@@ -2,6 +2,7 @@
 
 use crate::call::{Call, CallKind, OptionKind, Resolved, Values, format_number};
 use crate::quantity::{TIME, ValueError, fail, parse_probability, shown};
+use crate::timeline;
 use dumbbell_net::{GilbertElliott, LossModel, Reordering};
 use dumbbell_units::Span;
 use serde_json::Value;
@@ -48,14 +49,19 @@ pub enum Loss {
     Random(f64),
     /// Those of a process of [`LOSSES`].
     Process(Resolved),
+    /// Independent ones with probabilities that change: a time in ns, and the probability from then on.
+    Steps(Vec<(u64, f64)>),
 }
 
 impl Loss {
-    /// Reads a probability, or a loss process as text or table.
+    /// Reads a probability, a loss process as text or table, or a schedule of probabilities.
     ///
     /// # Errors
-    /// If it is neither.
+    /// If it is none of them.
     pub fn parse(value: &Value) -> Result<Loss, ValueError> {
+        if value.is_array() {
+            return timeline::parse_probabilities(value).map(Loss::Steps);
+        }
         let is_call = match value {
             Value::String(text) => {
                 text.contains('(') || LOSSES.iter().any(|kind| kind.name == text.trim())
@@ -74,13 +80,18 @@ impl Loss {
 
     /// Whether packets are ever lost.
     pub fn is_lossy(&self) -> bool {
-        !matches!(self, Loss::Random(0.0))
+        match self {
+            Loss::Random(probability) => *probability > 0.0,
+            Loss::Process(_) => true,
+            Loss::Steps(steps) => steps.iter().any(|step| step.1 > 0.0),
+        }
     }
 
     /// The probability of independent losses, and another model instead of them.
     pub fn model(&self) -> (f64, Option<LossModel>) {
         match self {
             Loss::Random(probability) => (*probability, None),
+            Loss::Steps(_) => (0.0, None),
             Loss::Process(process) if process.kind.name == "periodic" => {
                 (0.0, Some(LossModel::Periodic(process.whole("every"))))
             }
@@ -91,11 +102,20 @@ impl Loss {
         }
     }
 
-    /// The losses as a file has them: a number or a text.
+    /// The probabilities that change.
+    pub fn steps(&self) -> &[(u64, f64)] {
+        match self {
+            Loss::Steps(steps) => steps,
+            _ => &[],
+        }
+    }
+
+    /// The losses as a file has them: a number, a text or a list.
     pub fn to_value(&self) -> Value {
         match self {
             Loss::Random(probability) => Value::from(*probability),
             Loss::Process(process) => Value::from(process.to_string()),
+            Loss::Steps(steps) => timeline::format_probabilities(steps),
         }
     }
 }

@@ -55,6 +55,8 @@ pub struct Experiment {
 pub struct Link {
     /// Its name.
     pub name: String,
+    /// The template that stands for keys that are not given, a call.
+    pub template: Option<String>,
     /// Its rate.
     pub rate: Option<String>,
     /// Pairs of time and rate.
@@ -71,12 +73,14 @@ pub struct Link {
     pub queue: Option<String>,
     /// Its active queue management, a call.
     pub aqm: Option<String>,
-    /// A probability, or a loss process, a call.
+    /// A probability, a loss process (a call), or pairs of time and probability.
     pub loss: Value,
     /// Maximum random extra delay: a time.
     pub jitter: String,
     /// A share and a delay.
     pub reorder: Option<String>,
+    /// The medium that it shares, a call.
+    pub medium: Option<String>,
 }
 
 /// A flow of data from a sender to a receiver, or several alike.

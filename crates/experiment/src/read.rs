@@ -14,7 +14,7 @@ use crate::quantity::{Dimension, Queue, RATE, SIZE, TIME, ValueError, shown};
 use crate::set::override_value;
 use crate::suggest::{did_you_mean, unknown};
 use crate::transfers::{ArrivalTimes, TransferSizes};
-use crate::{timeline, trace};
+use crate::{medium, template, timeline, trace};
 use dumbbell_tcp::Scheduler;
 use serde_json::{Map, Value};
 use std::collections::HashSet;
@@ -284,13 +284,9 @@ fn scalar(key: &Key, value: &Value) -> Result<Value, ValueError> {
             let loss = Loss::parse(value)?;
             Ok(if value.is_object() { loss.to_value() } else { same() })
         }
-        Kind::Aqm => {
-            aqm::resolve(value)?;
-            Call::from_value(value, "an active queue management").map(|call| match value {
-                Value::String(_) => same(),
-                _ => Value::from(call.to_string()),
-            })
-        }
+        Kind::Aqm => aqm::resolve(value).and_then(|_| call(value)),
+        Kind::Template => template::resolve(value).and_then(|_| call(value)),
+        Kind::Medium => medium::resolve(value).and_then(|_| call(value)),
         Kind::Arrivals => ArrivalTimes::parse(value).map(|arrivals| match value {
             Value::Object(_) => arrivals.to_value(),
             _ => same(),
@@ -311,6 +307,14 @@ fn scalar(key: &Key, value: &Value) -> Result<Value, ValueError> {
         },
         _ => Err(not_valid(key, value)),
     }
+}
+
+/// A checked call as text, with the options that it has.
+fn call(value: &Value) -> Result<Value, ValueError> {
+    Call::from_value(value, "a call").map(|call| match value {
+        Value::String(_) => value.clone(),
+        _ => Value::from(call.to_string()),
+    })
 }
 
 fn quantity(dimension: &Dimension, value: &Value) -> Result<Value, ValueError> {

@@ -9,7 +9,7 @@ use crate::options::{flow_udt, stack_options, udt_options};
 use crate::quantity::{BDP, Dimension, NO_QUEUE, Queue, RATE, SIZE, TIME, UNLIMITED};
 use crate::timeline::{format_rates, format_reroutes, parse_rates, parse_reroutes};
 use crate::transfers::{ArrivalTimes, TransferSizes};
-use crate::{aqm, trace};
+use crate::{aqm, medium, trace};
 use dumbbell_sim::{MAX_TRANSFERS, UDP_HEADER, UDP_PAYLOAD};
 use dumbbell_tcp::{Scheduler, Stack};
 use dumbbell_units::Span;
@@ -60,8 +60,23 @@ impl Experiment {
     /// Resolves the experiment, and finds all that is wrong with it.
     pub(crate) fn resolve_all(&self, environment: &dyn Environment) -> (Experiment, Vec<Problem>) {
         let mut problems = Vec::new();
-        let resolved = Resolver::new(self, environment, &mut problems).resolve();
+        let expanded = self.expanded(&mut problems);
+        let experiment = expanded.as_ref().unwrap_or(self);
+        let resolved = Resolver::new(experiment, environment, &mut problems).resolve();
         (resolved, problems)
+    }
+
+    /// The experiment with plain keys in place of templates; `None` if it has none.
+    fn expanded(&self, problems: &mut Vec<Problem>) -> Option<Experiment> {
+        self.links.iter().find(|link| link.template.is_some())?;
+        let duration = checked(&TIME, &self.duration);
+        let links = self.links.iter().enumerate().map(|(number, link)| {
+            link.expanded(duration).unwrap_or_else(|error| {
+                problems.push(Problem::new(key_path!["link", number, "template"], error));
+                link.clone()
+            })
+        });
+        Some(Experiment { links: links.collect(), ..self.clone() })
     }
 
     /// Payload bytes of a full packet of each of `flows`.
@@ -209,11 +224,13 @@ impl<'a> Resolver<'a> {
             self.add(at.then("burst"), format!("{text}; give it one"));
         }
         let queue = if has_trace { None } else { self.queue(link, &at, rate) };
+        let medium = self.medium(link, &at);
         let reorder = link.reorder.as_ref().map(|text| {
             Reorder::parse(&Value::from(text.as_str())).expect("a checked reordering").to_string()
         });
         Link {
             name: link.name.clone(),
+            template: None,
             rate: link.rate.as_ref().map(|rate| canonical(&RATE, rate)),
             rates: rates.map(|rates| format_rates(&rates)),
             trace: trace.map(Value::from),
@@ -225,7 +242,20 @@ impl<'a> Resolver<'a> {
             loss: Loss::parse(&link.loss).expect("checked losses").to_value(),
             jitter: canonical(&TIME, &link.jitter),
             reorder,
+            medium,
         }
+    }
+
+    /// A shared medium with every option.
+    fn medium(&mut self, link: &Link, at: &KeyPath) -> Option<String> {
+        let text = link.medium.as_deref()?;
+        let has_queue = link.queue.as_deref() != Some(NO_QUEUE);
+        let has_rate = link.rate.is_some() || link.rates.is_some();
+        if !has_rate || link.burst.is_some() || !has_queue {
+            let text = format!("\"{text}\" is of a link with a rate or rates and a queue");
+            self.add(at.then("medium"), format!("{text}, without burst and trace"));
+        }
+        Some(medium::resolve(&Value::from(text)).expect("a checked medium").to_string())
     }
 
     fn has_one_rate(&mut self, link: &Link, at: &KeyPath) -> bool {

@@ -1,6 +1,5 @@
 //! The scenario of a resolved experiment: plain numbers, as the simulator takes them.
 
-use crate::aqm;
 use crate::diagnostic::key_path;
 use crate::loss::{Loss, Reorder};
 use crate::model::{Experiment, Flow, Link};
@@ -10,6 +9,7 @@ use crate::resolve::checked;
 use crate::timeline::{parse_rates, parse_reroutes};
 use crate::trace::parse_times;
 use crate::transfers::{ArrivalTimes, TransferSizes};
+use crate::{aqm, medium};
 use dumbbell_sim::{FlowSpec, LinkSpec, PathSpec, QueueSpec, Scenario, TransferSpec};
 use dumbbell_tcp::{Scheduler, Stack};
 use serde_json::Value;
@@ -50,7 +50,8 @@ fn rates(value: &Value) -> Vec<(u64, f64)> {
 }
 
 fn link_spec(link: &Link) -> LinkSpec {
-    let (loss, loss_model) = Loss::parse(&link.loss).expect(RESOLVED).model();
+    let losses = Loss::parse(&link.loss).expect(RESOLVED);
+    let (loss, loss_model) = losses.model();
     let text = |text: &String| Value::from(text.as_str());
     LinkSpec {
         name: link.name.clone(),
@@ -68,11 +69,16 @@ fn link_spec(link: &Link) -> LinkSpec {
         aqm: link.aqm.as_ref().map(|aqm| aqm::config(&aqm::resolve(&text(aqm)).expect(RESOLVED))),
         loss,
         loss_model,
+        loss_steps: losses.steps().to_vec(),
         jitter_ns: checked(&TIME, &link.jitter),
         reorder: link
             .reorder
             .as_ref()
             .map(|reorder| Reorder::parse(&text(reorder)).expect(RESOLVED).0),
+        medium: link
+            .medium
+            .as_ref()
+            .map(|shared| medium::config(&medium::resolve(&text(shared)).expect(RESOLVED))),
     }
 }
 

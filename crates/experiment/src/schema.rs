@@ -7,10 +7,12 @@ use crate::call::{CallKind, Values};
 use crate::check::MAX_PATHS;
 use crate::keys::{DefaultValue, EXPERIMENT, FLOW, Key, Kind, LINK, Table};
 use crate::loss::LOSSES;
+use crate::medium::MEDIA;
 use crate::options::{OptionValues, STACK_OPTIONS, TransportOption, UDT_OPTIONS};
 use crate::quantity::{Dimension, NO_QUEUE, QUEUE_DIMENSIONS, RATE, SIZE, TIME, UNLIMITED};
 use crate::read::{MAX_SEEDS, TRANSPORTS};
 use crate::sweep::COMBINE;
+use crate::template::TEMPLATES;
 use crate::transfers::{ARRIVALS, SIZES};
 use dumbbell_cc::NAMES;
 use dumbbell_tcp::{Scheduler, Stack};
@@ -106,7 +108,10 @@ fn value(kind: Kind) -> Value {
             {"type": "number", "minimum": 0, "exclusiveMaximum": 1},
             {"type": "string", "pattern": format!(r"^\s*{NUMBER}\s*%?\s*$")},
             calls(LOSSES),
+            steps(json!({"type": ["number", "string"]})),
         ]}),
+        Kind::Template => calls(TEMPLATES),
+        Kind::Medium => calls(MEDIA),
         Kind::Aqm => calls(AQMS),
         Kind::Arrivals => {
             let times = json!({"type": "array", "items": quantity(&[&TIME]), "minItems": 1});

@@ -1,7 +1,7 @@
 //! Rates and delays that change: `[["0 s", "10 Mbit/s"], ["5 s", "2 Mbit/s"]]`.
 
 use crate::call::grouped;
-use crate::quantity::{Dimension, RATE, TIME, ValueError, fail, shown};
+use crate::quantity::{Dimension, RATE, TIME, ValueError, fail, parse_probability, shown};
 use serde_json::Value;
 
 /// The maximum number of steps of a time line, and of lines of a trace.
@@ -10,6 +10,9 @@ pub const MAX_STEPS: usize = 1_000_000;
 const RATES: &str =
     "write pairs of time and rate, such as [[\"0 s\", \"10 Mbit/s\"], [\"5 s\", \"2 Mbit/s\"]]";
 const DELAYS: &str = "write pairs of time and delay, such as [[\"60 s\", \"50 ms\"]]";
+
+const PROBABILITIES: &str =
+    "write pairs of time and probability, such as [[\"0 s\", 0.001], [\"15 s\", 0]]";
 
 /// Steps: a time in ns, and a rate in bit/s or a delay in ns from then on.
 pub type Steps = Vec<(u64, u64)>;
@@ -36,6 +39,22 @@ pub fn parse_reroutes(value: &Value) -> Result<Steps, ValueError> {
     parse_steps(value, &TIME, "delays", DELAYS)
 }
 
+/// Reads probabilities over time; the times increase.
+///
+/// # Errors
+/// If the value is not a list of such pairs.
+pub fn parse_probabilities(value: &Value) -> Result<Vec<(u64, f64)>, ValueError> {
+    parse_line(value, parse_probability, "probabilities", PROBABILITIES)
+}
+
+/// Writes probabilities as [`parse_probabilities`] reads them.
+pub fn format_probabilities(steps: &[(u64, f64)]) -> Value {
+    let pair = |&(at, probability)| {
+        Value::Array(vec![Value::from(TIME.format(at)), Value::from(probability)])
+    };
+    steps.iter().map(pair).collect()
+}
+
 /// Writes rates as [`parse_rates`] reads them.
 pub fn format_rates(steps: &[(u64, u64)]) -> Value {
     format_steps(steps, &RATE)
@@ -57,6 +76,15 @@ fn parse_steps(
     what: &str,
     advice: &str,
 ) -> Result<Steps, ValueError> {
+    parse_line(value, |amount| dimension.parse_or_zero(amount), what, advice)
+}
+
+fn parse_line<T>(
+    value: &Value,
+    parse: impl Fn(&Value) -> Result<T, ValueError>,
+    what: &str,
+    advice: &str,
+) -> Result<Vec<(u64, T)>, ValueError> {
     let pairs: Option<Vec<_>> = value.as_array().and_then(|steps| {
         let pair = |step: &'_ Value| match step.as_array().map(Vec::as_slice) {
             Some([at, amount]) => Some((at.clone(), amount.clone())),
@@ -68,9 +96,9 @@ fn parse_steps(
         fail!("{} is not a time line of {what}; {advice}", shown(value))
     };
     check_count(pairs.len(), "steps")?;
-    let mut steps = Steps::with_capacity(pairs.len());
+    let mut steps: Vec<(u64, T)> = Vec::with_capacity(pairs.len());
     for (at, amount) in &pairs {
-        let (at, amount) = (TIME.parse_or_zero(at)?, dimension.parse_or_zero(amount)?);
+        let (at, amount) = (TIME.parse_or_zero(at)?, parse(amount)?);
         if let Some((before, _)) = steps.last().filter(|(before, _)| at <= *before) {
             let (late, early) = (TIME.format(*before), TIME.format(at));
             fail!("\"{early}\" does not come after \"{late}\"; times are to increase");

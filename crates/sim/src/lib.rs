@@ -9,6 +9,7 @@ mod check;
 mod datagram;
 mod datagram_host;
 mod delay_meter;
+mod draws;
 mod engine;
 mod event_queue;
 mod histogram;
@@ -42,6 +43,7 @@ pub use datagram_host::{
     DatagramEndpoint, DatagramEnds, EndpointFactory, ExternalFlow, ExternalSpec, InvalidKey,
     MakeEndpoints,
 };
+pub use draws::Draws;
 pub use engine::{EndpointId, Engine, RoutedPacket};
 pub use histogram::Histogram;
 pub use hop_log::{Hop, HopEnd, HopLog};

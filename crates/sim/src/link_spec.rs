@@ -147,6 +147,8 @@ impl LinkSpec {
             let valid = "0 on a link with a loss_model";
             ensure(self.loss == 0.0, here, "loss", self.loss, valid)?;
         }
+        self.check_loss_steps()?;
+        self.check_medium()?;
         self.check_reroutes()?;
         ensure_time(self.jitter_ns, 0, here, "jitter_ns")?;
         if let Some(Reordering { share, delay }) = self.reorder {
@@ -155,6 +157,35 @@ impl LinkSpec {
             ensure_time(delay.as_nanos(), 0, here, "reorder.delay_ns")?;
         }
         Ok(())
+    }
+
+    fn check_loss_steps(&self) -> Result<(), ScenarioError> {
+        let here = || ScenarioPart::Link(self.name.clone());
+        let steps = &self.loss_steps;
+        let is_alone = steps.is_empty() || (self.loss == 0.0 && self.loss_model.is_none());
+        let ok = steps.is_sorted_by(|a, b| a.0 < b.0) && steps.len() <= MAX_STEPS && is_alone;
+        let valid = "pairs of time and probability, each time later than the one before, on a link \
+                     without loss and loss_model";
+        ensure(ok, here, "loss_steps", format_args!("these {} pairs", steps.len()), valid)?;
+        for &(at, probability) in steps {
+            ensure_time(at, 0, here, "loss_steps")?;
+            let valid = "probabilities from 0 to 1";
+            ensure((0.0..=1.0).contains(&probability), here, "loss_steps", probability, valid)?;
+        }
+        Ok(())
+    }
+
+    fn check_medium(&self) -> Result<(), ScenarioError> {
+        let here = || ScenarioPart::Link(self.name.clone());
+        let Some(medium) = &self.medium else { return Ok(()) };
+        let valid = "1 or more frames";
+        ensure(medium.frames > 0, here, "medium.frames", medium.frames, valid)?;
+        ensure_time(medium.time.as_nanos(), 1, here, "medium.time_ns")?;
+        ensure_time(medium.busy.as_nanos(), 0, here, "medium.busy_ns")?;
+        let has_rate = self.rate_bps.is_some() || self.rates.is_some();
+        let valid = "on a link with a rate or rates, without bucket_bytes, and with a queue";
+        let is_plain = self.bucket_bytes.is_none() && self.queue != Some(QueueSpec::Packets(0));
+        ensure(has_rate && is_plain, here, "medium", "given", valid)
     }
 
     fn check_reroutes(&self) -> Result<(), ScenarioError> {

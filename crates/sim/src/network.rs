@@ -311,8 +311,14 @@ fn link_config(link: &LinkSpec, seed: u64) -> LinkConfig {
         aqm: link.aqm,
         loss: link.loss,
         loss_model: link.loss_model,
+        loss_steps: link
+            .loss_steps
+            .iter()
+            .map(|&(at, probability)| (Time::from_nanos(at), probability))
+            .collect(),
         jitter: Span::from_nanos(link.jitter_ns),
         reordering: link.reorder.unwrap_or_default(),
+        medium: link.medium,
         seed,
     }
 }

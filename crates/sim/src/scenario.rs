@@ -5,7 +5,7 @@
 use crate::datagram_host::{EndpointFactory, ExternalSpec};
 use crate::transfer_spec::TransferSpec;
 use dumbbell_cc::{AlgorithmFactory, ConfigError};
-use dumbbell_net::{AqmConfig, LossModel, Reordering};
+use dumbbell_net::{AqmConfig, LossModel, MediumConfig, Reordering};
 use dumbbell_tcp::{Scheduler, Stack};
 use dumbbell_units::{Rate, Span};
 use serde::{Deserialize, Serialize};
@@ -73,12 +73,18 @@ pub struct LinkSpec {
     /// Another loss model instead of `loss`; null for none.
     #[serde(default)]
     pub loss_model: Option<LossModel>,
+    /// Probabilities that change instead: (start in ns, probability), increasing.
+    #[serde(default)]
+    pub loss_steps: Vec<(u64, f64)>,
     /// Upper bound of a random extra delay that keeps the order of packets.
     #[serde(default)]
     pub jitter_ns: u64,
     /// Delayed packets that others overtake; null for none.
     #[serde(default)]
     pub reorder: Option<Reordering>,
+    /// A medium that the link shares with other stations; null for none.
+    #[serde(default)]
+    pub medium: Option<MediumConfig>,
 }
 
 /// The limit of a queue. Packets that do not fit are dropped.

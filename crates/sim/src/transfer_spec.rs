@@ -3,9 +3,8 @@
 //! A transfer is a connection of its own. Its start and its size are drawn before the run, from the
 //! seed of the run and the place of its flow, so they do not depend on what the network does.
 
+use crate::draws::Draws;
 use dumbbell_units::{Span, Time};
-use rand_xoshiro::Xoshiro256PlusPlus;
-use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use serde::{Deserialize, Serialize};
 
 /// The transfers of a flow.
@@ -49,30 +48,6 @@ pub enum Sizes {
 
 /// The maximum of sizes and their means.
 const MAX_BYTES: u64 = 1_000_000_000_000_000;
-
-/// A random stream of numbers in (0, 1].
-struct Draws(Xoshiro256PlusPlus);
-
-impl Draws {
-    fn new(seed: u64) -> Draws {
-        Draws(Xoshiro256PlusPlus::seed_from_u64(seed))
-    }
-
-    fn next(&mut self) -> f64 {
-        ((self.0.next_u64() >> 11) + 1) as f64 / (1_u64 << 53) as f64
-    }
-
-    /// From the exponential distribution with mean 1.
-    fn exponential(&mut self) -> f64 {
-        -libm::log(self.next())
-    }
-
-    /// From the standard normal distribution (Box and Muller, 1958).
-    fn normal(&mut self) -> f64 {
-        let radius = libm::sqrt(2.0 * self.exponential());
-        radius * libm::cos(2.0 * std::f64::consts::PI * self.next())
-    }
-}
 
 impl TransferSpec {
     /// The transfers that arrive from `start` on and before `end`: start and bytes of each, in order.
@@ -173,9 +148,9 @@ impl Sizes {
             }
             Sizes::Pareto(mean, shape) => {
                 let least = *mean as f64 * (shape - 1.0) / shape;
-                least * libm::pow(draws.next(), -1.0 / shape)
+                least * libm::pow(draws.uniform(), -1.0 / shape)
             }
-            Sizes::Points(points) => inverse(points, draws.next()),
+            Sizes::Points(points) => inverse(points, draws.uniform()),
         };
         (bytes as u64).max(1)
     }
