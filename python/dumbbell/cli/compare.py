@@ -22,9 +22,16 @@ Stack = Literal["linux", "linux-2.6.18", "ns-3"]
 
 def compare_algorithms(
     context: Context,
-    rate: Annotated[str, Option(help="Rate of the bottleneck.")] = "100 Mbit/s",
-    rtt: Annotated[str, Option(help="Round-trip time without queues.")] = "40 ms",
-    queue: Annotated[str, Option(help="Queue length of the bottleneck.")] = "1 BDP",
+    rate: Annotated[str | None, Option(help="Rate of the bottleneck; default: 100 Mbit/s.")] = None,
+    rtt: Annotated[
+        str | None, Option(help="Round-trip time without queues; default: 40 ms.")
+    ] = None,
+    queue: Annotated[
+        str | None, Option(help="Queue length; default: 1 BDP, or the template's.")
+    ] = None,
+    template: Annotated[
+        str | None, Option(help="Kind of path, such as leo or 'wifi(stations=2)'.")
+    ] = None,
     aqm: Annotated[str | None, Option(help="AQM, such as codel; default: tail drop.")] = None,
     loss: Annotated[str, Option(help="Probability of random loss.")] = "0",
     cc: Annotated[str, options.algorithms("Algorithms to compare.")] = "reno,cubic,bbr,bbr3",
@@ -51,11 +58,14 @@ def compare_algorithms(
     json: options.Json = False,
 ) -> None:
     """Compare algorithms on one link."""
-    from dumbbell.engine.compare import RUN_METRICS, compare
+    from dumbbell.engine.compare import RATE, RTT, RUN_METRICS, compare
 
+    if template is None:
+        rate, rtt, queue = rate or RATE, rtt or RTT, queue or "1 BDP"
     until = options.parse_until(context, until_ci, metric, max_seeds, RUN_METRICS)
     algorithms = options.split_algorithms(cc)
     link = {"rate": rate, "rtt": rtt, "queue": queue, "aqm": aqm, "loss": loss}
+    link |= {"template": template} if template else {}
     load = {"flows": flows, "traffic": traffic, "duration": duration}
     question: dict[str, Any] = link | load | {"stack": stack, "ecn": ecn, "seeds": seeds or 1}
     is_picture = out is not None and out.suffix in options.PICTURES
@@ -85,7 +95,9 @@ def compare_algorithms(
         table = [row_of(str(name), runs.drop("algorithm")) for (name,), runs in groups]
         output.print_json({"flows": found.flows.to_dicts(), "algorithms": table, "meta": meta})
     else:
-        where = f"{rate}, {rtt}, queue {queue}{f' with {aqm}' if aqm else ''}"
+        parts = [template] if template else [f"{rate}, {rtt}"]
+        parts += [f"queue {queue}"] if queue else []
+        where = f"{', '.join(parts)}{f' with {aqm}' if aqm else ''}"
         beside = f", each against as many of {against}" if against else ""
         beside += f", beside short transfers {traffic}" if traffic else ""
         _print(found, f"{where}: {flows} flow(s) of each algorithm{beside}, {duration}", until)

@@ -48,6 +48,12 @@ SHOWN: Final = (
 )
 """The columns that tables show."""
 
+RATE: Final = "100 Mbit/s"
+"""The rate of the link if neither it nor a template is given."""
+
+RTT: Final = "40 ms"
+"""The same for the round-trip time."""
+
 _SIZES: Final = "lognormal(mean=100 kB, sigma=1.5)"  # of the transfers of `traffic`
 
 _DRAWN: Final = ("throughput", "queue_delay_mean", "retransmission_share", "jain")
@@ -139,9 +145,10 @@ def compare(
     cc: str | Sequence[str] = ("reno", "cubic", "bbr", "bbr3"),
     *,
     against: str | None = None,
-    rate: str = "100 Mbit/s",
-    rtt: str = "40 ms",
-    queue: str = "1 BDP",
+    template: str | None = None,
+    rate: str | None = None,
+    rtt: str | None = None,
+    queue: str | None = None,
     aqm: str | None = None,
     loss: float | str = 0,
     flows: int = 2,
@@ -164,9 +171,12 @@ def compare(
     Args:
         cc: The algorithms, such as ``["reno", "cubic(hystart=off)"]``.
         against: An algorithm of which as many flows compete with each of the others.
-        rate: The rate of the link, such as ``"100 Mbit/s"``.
-        rtt: The round-trip time without queues, such as ``"40 ms"``.
-        queue: How much may wait at the link: ``"1 BDP"``, ``"100 packets"``, ``"1 MB"``.
+        template: The kind of path, such as ``"leo"`` or ``"wifi(stations=2)"``; its options have
+            rate and RTT.
+        rate: The rate of the link; ``"100 Mbit/s"`` if not given.
+        rtt: The round-trip time without queues; ``"40 ms"`` if not given.
+        queue: How much may wait at the link: ``"100 packets"``, ``"1 MB"``; ``"1 BDP"`` or the
+            template's if not given.
         aqm: Active queue management, such as ``"codel"``; tail drop if not given.
         loss: The probability of random loss, such as ``0.01`` or ``"1 %"``.
         flows: How many flows of each algorithm share the link.
@@ -195,7 +205,9 @@ def compare(
     rivals = [] if against is None else [against]
     groups = [[name, *rivals] for name in algorithms] + [[name] for name in rivals]
     with _arguments(_ARGUMENTS):
-        link = Link(name="bottleneck", rate=rate, delay=_half(rtt), queue=queue, aqm=aqm, loss=loss)
+        path = _path(template, rate, rtt)
+        link = Link(name="bottleneck", queue=queue, aqm=aqm, loss=loss, **path)
+        rtt = None if template else rtt or RTT
         beside = []
         if traffic is not None:
             beside = [Flow(name="traffic", cc="cubic", rtt=rtt, arrivals=traffic, sizes=_SIZES)]
@@ -243,6 +255,18 @@ def _arguments(names: Mapping[str, str]) -> Iterator[None]:
     except ExperimentError as error:
         key = error.key.rpartition(".")[2]
         raise ExperimentError(error.problem, key=names.get(key, key)) from None
+
+
+def _path(template: str | None, rate: str | None, rtt: str | None) -> dict[str, Any]:
+    """The keys of the link that say which path it is."""
+    if template is None:
+        return {"rate": rate or RATE, "delay": _half(rtt or RTT)}
+    for key, value in (("rate", rate), ("rtt", rtt)):
+        if value is not None:
+            name = template.partition("(")[0]
+            advice = f'write it as an option of the template, "{name}({key}={value})"'
+            raise ExperimentError(f"is given beside a template; {advice}", key=key)
+    return {"template": template}
 
 
 def _half(rtt: str) -> str:

@@ -108,6 +108,8 @@ class Link(_Table):
 
     Attributes:
         name: Its name.
+        template: A kind of path that stands for the keys below, such as ``"leo"``; keys that are
+            given beside it take precedence.
         rate: Its rate, such as ``"100 Mbit/s"``; None for no limit.
         rates: Instead of a rate, a schedule: pairs of time and rate.
         trace: Instead of a rate, a file in mahimahi's format, or its list of times in ms.
@@ -117,12 +119,15 @@ class Link(_Table):
         queue: How much may wait: ``"0.5 BDP"``, ``"100 packets"``, ``"64 kB"``, ``"10 ms"`` or
             ``"unlimited"``, or ``"none"``, with which `burst` makes a policer.
         aqm: Active queue management, such as ``"fq_codel(target=5 ms)"``.
-        loss: The probability that a packet is lost, or ``"gilbert-elliott(p=1e-4, r=0.3)"``.
+        loss: The probability that a packet is lost, or ``"gilbert-elliott(p=1e-4, r=0.3)"``, or
+            a schedule: pairs of time and probability.
         jitter: The maximum of a random extra delay that keeps the order, such as ``"5 ms"``.
         reorder: Which share of packets is delayed and for how long, such as ``"1 % by 10 ms"``.
+        medium: A medium that it shares, such as ``"csma(stations=2)"``.
     """
 
     name: str
+    template: str | None = None
     rate: str | None = None
     rates: list[list[str]] | None = None
     trace: str | list[int] | None = None
@@ -131,9 +136,10 @@ class Link(_Table):
     reroutes: list[list[str]] | None = None
     queue: str | None = None
     aqm: str | None = None
-    loss: float | str = 0.0
+    loss: float | str | list[list[str | float]] = 0.0
     jitter: str = "0 s"
     reorder: str | None = None
+    medium: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
