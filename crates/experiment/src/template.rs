@@ -10,6 +10,7 @@ mod leo;
 mod wifi;
 
 use crate::call::{Call, CallKind, OptionKind, Resolved, Values};
+use crate::loss::Loss;
 use crate::model::Link;
 use crate::quantity::{RATE, SIZE, TIME, ValueError, fail};
 use crate::timeline::{MAX_STEPS, Steps, check_count, format_rates, format_reroutes};
@@ -63,7 +64,7 @@ pub fn resolve(value: &Value) -> Result<Resolved, ValueError> {
 
 impl Link {
     /// The link with the keys that its template stands for, in a run of `duration` ns. Keys that the
-    /// link has itself take precedence.
+    /// link has itself take precedence, a delay, a jitter and losses if they are above 0.
     ///
     /// # Errors
     /// If the template gives more steps than a link may have.
@@ -83,8 +84,9 @@ impl Link {
             link.reroutes = given(&path.reroutes).map(|steps| format_reroutes(steps));
         }
         link.queue = self.queue.clone().or(path.queue);
-        if self.loss == Value::from(0.0) && !path.loss.is_empty() {
-            link.loss = crate::loss::Loss::Steps(path.loss).to_value();
+        let is_lossy = Loss::parse(&self.loss).expect("checked losses").is_lossy();
+        if !is_lossy && !path.loss.is_empty() {
+            link.loss = Loss::Steps(path.loss).to_value();
         }
         if TIME.read(&self.jitter) == Ok(0) {
             link.jitter = TIME.format(path.jitter);

@@ -108,7 +108,7 @@ impl<P: Packet> ManagedLink<P> {
         let has_backlog = self.aqm.as_ref().is_some_and(|aqm| aqm.backlog().packets > 0);
         let start = match &self.medium {
             _ if !has_backlog => Time::MAX,
-            Some(medium) => medium.start(),
+            Some(medium) => medium.next_start(),
             None => self.link.shaper().service_start(self.last_event),
         };
         self.delay_stage.next_delivery().min(start + self.link.delay())
@@ -148,7 +148,7 @@ impl<P: Packet> ManagedLink<P> {
             return;
         };
         while aqm.backlog().packets > 0 {
-            let start = medium.start();
+            let start = medium.next_start();
             if start > now {
                 break;
             }

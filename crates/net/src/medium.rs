@@ -62,7 +62,7 @@ pub(crate) struct Medium<P> {
     /// From then until the transmission.
     access: Span,
     /// When the medium is free after the last transmission.
-    free_at: Time,
+    busy_until: Time,
     /// The frames of the transmission that is put together.
     pub(crate) frames: Vec<P>,
     /// Their bytes.
@@ -77,7 +77,7 @@ impl<P> Medium<P> {
             rng: Rng::new(seed, Stream::Medium),
             contends_from: Time::ZERO,
             access: Span::ZERO,
-            free_at: Time::ZERO,
+            busy_until: Time::ZERO,
             frames: Vec::new(),
             bytes: 0,
         };
@@ -92,11 +92,11 @@ impl<P> Medium<P> {
 
     /// Contends for the medium from `now` on, for the first packet after a pause.
     pub(crate) fn contend(&mut self, now: Time) {
-        self.contends_from = self.free_at.max(now);
+        self.contends_from = self.busy_until.max(now);
     }
 
     /// When the next transmission starts, if there is something to send.
-    pub(crate) fn start(&self) -> Time {
+    pub(crate) fn next_start(&self) -> Time {
         self.contends_from + self.access
     }
 
@@ -125,10 +125,10 @@ impl<P> Medium<P> {
     /// Ends a transmission at `rate` bit/s, whose data ends at `end`, and contends for the next.
     pub(crate) fn finish(&mut self, end: Time, rate: u64) {
         let ack = (8 * BLOCK_ACK * 1_000_000_000).checked_div(rate).unwrap_or(0);
-        self.free_at = end + T_SIFS + T_SIFS + Span::from_nanos(ack);
+        self.busy_until = end + T_SIFS + T_SIFS + Span::from_nanos(ack);
         self.bytes = 0;
         self.access = self.draw_access();
-        self.contends_from = self.free_at;
+        self.contends_from = self.busy_until;
     }
 
     /// The time of the others' transmissions before the link's own, and of its backoff.

@@ -21,6 +21,7 @@ export interface LinkSpec {
   aqm: object | null;
   loss: number;
   loss_model: object | null;
+  loss_steps: [number, number][];
 }
 
 export interface PathSpec {

@@ -136,7 +136,7 @@ function LinkFields({ text, checked, facts, change, at }: Props & { checked: Val
     else set("delay", value); // the engine says what is wrong with it
   };
   const alone = checked.scenario.links.length === 1;
-  const loss = typeof keys.loss === "number" ? keys.loss : link.loss_model ? NaN : link.loss;
+  const loss = typeof keys.loss === "number" ? keys.loss : link.loss_model || link.loss_steps.length ? NaN : link.loss;
   const [aqm = ""] = (keys.aqm ?? "").split("(");
   return (
     <div class="fields">
@@ -157,7 +157,7 @@ function LinkFields({ text, checked, facts, change, at }: Props & { checked: Val
         set={(value) => set("queue", `${short(value)} BDP`)}
         write={(value) => set("queue", withUnit(value, "BDP"))}
       />
-      <Slider label="Loss" title="Of packets at random" value={loss} low={1e-6} high={0.1} zero shown={Number.isNaN(loss) ? "in bursts" : loss ? `${short(loss * 100)} %` : "none"} set={(value) => set("loss", value ? `${short(value * 100)} %` : null)} write={(value) => set("loss", value === "none" ? null : withUnit(value, "%"))} />
+      <Slider label="Loss" title="Of packets at random" value={loss} low={1e-6} high={0.1} zero shown={Number.isNaN(loss) ? (link.loss_model ? "in bursts" : "varies") : loss ? `${short(loss * 100)} %` : "none"} set={(value) => set("loss", value ? `${short(value * 100)} %` : null)} write={(value) => set("loss", value === "none" ? null : withUnit(value, "%"))} />
       <label class="choice">
         <span>Queue management</span>
         <select value={aqm} title={facts?.explanations[aqm]} onChange={(event) => set("aqm", event.currentTarget.value || null)}>
