@@ -84,13 +84,14 @@ def test_a_policer_lets_pass_its_rate_and_its_bucket(cc: str) -> None:
     assert sent > 0.9 * (2e6 / 8 * 30 + 100_000)
 
 
-def test_a_policer_costs_six_times_the_losses_of_a_queue() -> None:
-    # Flach et al. (2016): on average 6 times the loss rate of connections that are not policed.
+def test_a_policer_costs_about_six_times_the_losses_of_a_queue() -> None:
+    # Flach et al. (2016): 6 times the loss rate of connections that are not policed, an average
+    # over rates, buckets and paths. One path is within a factor of 2.
     policed = metrics.summary(run("policer", seconds=60))["retransmission_share"].item()
     rate = "1.5 Mbit/s"
     queued = run("policer", seconds=60, rate=rate, queue="1 BDP")
     shaped = metrics.summary(queued)["retransmission_share"].item()
-    assert policed > 6 * shaped
+    assert 3 < policed / shaped < 12
 
 
 def test_a_bloated_cable_modem_adds_its_buffer_to_the_round_trip() -> None:
