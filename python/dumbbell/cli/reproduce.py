@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from typer import Option
 
 from dumbbell.cli import options
-from dumbbell.cli.output import print_json, print_line, print_text, progress_bar
+from dumbbell.cli.output import print_json, print_line, print_table, print_text, progress_bar
 from dumbbell.errors import DumbbellError
+
+STUDY: Final = "bbr-questions"  # runs by its name alone, as no paper
+
 
 if TYPE_CHECKING:
     from dumbbell.papers.outcome import Number
@@ -40,6 +43,9 @@ def reproduce_papers(
 
     options.refuse_existing(out, overwrite=True, folder=True)
     names = names or ["all"]
+    if STUDY in names:
+        _answer_questions(names, out, backend, jobs, dask, json)
+        return
     how: dict[str, Any] = {"jobs": jobs, "seeds": seeds, "dask": dask}
     is_real = backend == "linux"
     for name in names if is_real and names != ["all"] else []:
@@ -70,6 +76,28 @@ def reproduce_papers(
             linux = f" (Linux: {claim.linux.verdict})" if one.linux else ""
             print_text(f"  {claim.simulated.verdict}{linux}: {claim.spec.text}")
     print_line(f"\nThe report is {out / 'index.html'}")
+
+
+def _answer_questions(
+    names: list[str], out: Path, backend: str, jobs: int | None, dask: str | None, json: bool
+) -> None:
+    """Answers BBR's open questions: no paper, as nothing published is to be compared."""
+    from dumbbell.dossier.questions import answer_questions
+
+    if names != [STUDY]:
+        raise DumbbellError(f"{STUDY}: runs by itself; name the papers in another command")
+    if backend == "linux":
+        raise DumbbellError(f"{STUDY}: nothing of it runs with real packets")
+    folder = out / STUDY
+    with progress_bar("asking BBR") as progress:
+        answers = answer_questions(folder, jobs=jobs, dask=dask, progress=progress)
+    if json:
+        print_json({"questions": [one.as_json() for one in answers]})
+        return
+    for one in answers:
+        print_table(f"{one.question['title']}: {one.question['text']}", one.table())
+        print_text(one.sentence)
+    print_line(f"\nThe answers are in {folder / 'index.html'}")
 
 
 def _compared(number: Number) -> str:

@@ -141,7 +141,7 @@ KINDS: Final = {
             is_relative=True,
         ),
         Kind("unfairness", Column("1 - Jain's index", number=True), _of_runs(1 - pl.col("jain"))),
-        Kind("latecomer", _share("Missing of the late flow's share"), _latecomer),
+        Kind("latecomer", _share("Late flow's fair share missing"), _latecomer),
         Kind(
             "slowdown",
             Column("Completion time of short flows", number=True, unit="times CUBIC's"),
@@ -149,7 +149,7 @@ KINDS: Final = {
             is_relative=True,
         ),
         Kind("harm", _share("Harm to the standard flows"), _harm, is_relative=True),
-        Kind("starvation", _share("Missing of its own share"), _starvation),
+        Kind("starvation", _share("Own fair share missing"), _starvation),
         Kind("media_delay", _delay("p95 queueing delay of the stream"), _media_delay),
         Kind("media_loss", _share("Packets lost of the stream"), _media_loss),
         Kind("idle", _share("Capacity unused"), _of_runs(1 - pl.col("utilisation"))),

@@ -36,14 +36,16 @@ class Scenario:
 
     Attributes:
         name: The name of its file, without the ending.
+        folder: The folder of the file.
     """
 
     name: str
+    folder: Path = FOLDER
 
     @property
     def file(self) -> Path:
         """Its file."""
-        return FOLDER / f"{self.name}.toml"
+        return self.folder / f"{self.name}.toml"
 
     @cached_property
     def content(self) -> dict[str, Any]:

@@ -1,11 +1,11 @@
 //! BBR's response to ECN, which the draft leaves open, as in Google's Linux branch `v3`.
 //!
-//! Only on paths of at most 5 ms, where marks come early. `ecn_alpha` is a moving average of the share
+//! Only on paths of at most 5 ms unless `ecn_max_rtt` says more: there marks come early. `ecn_alpha` is a moving average of the share
 //! of marked packets per round, as in DCTCP. A round with marks multiplies `inflight_shortterm` by
 //! `1 - ecn_alpha / 3`. More than half of a flight marked means that too much was in flight; two such
 //! rounds in a row end Startup.
 
-use super::version::{ECN_ALPHA_GAIN, ECN_FACTOR, ECN_MAX_RTT, ECN_THRESH, FULL_ECN_COUNT};
+use super::version::{ECN_ALPHA_GAIN, ECN_FACTOR, ECN_THRESH, FULL_ECN_COUNT};
 use crate::{Ack, RateSample};
 use dumbbell_units::Span;
 
@@ -13,6 +13,7 @@ use dumbbell_units::Span;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ecn {
     enabled: bool,
+    max_rtt: Span,
     ecn_eligible: bool,
     ecn_alpha: f64,
     delivered: f64,
@@ -21,10 +22,12 @@ pub struct Ecn {
 }
 
 impl Ecn {
-    /// `ecn_alpha` begins at 1, for a flow that starts into congestion.
-    pub fn new(enabled: bool) -> Ecn {
+    /// A flow that responds to marks, if it does, on paths of at most `max_rtt`. `ecn_alpha` begins at
+    /// 1, for a flow that starts into congestion.
+    pub fn new(enabled: bool, max_rtt: Span) -> Ecn {
         Ecn {
             enabled,
+            max_rtt,
             ecn_eligible: false,
             ecn_alpha: 1.0,
             delivered: 0.0,
@@ -48,7 +51,7 @@ impl Ecn {
 
     /// A round is over.
     pub fn update_ecn_alpha(&mut self, min_rtt: Option<Span>) {
-        self.ecn_eligible |= self.enabled && min_rtt.is_some_and(|rtt| rtt <= ECN_MAX_RTT);
+        self.ecn_eligible |= self.enabled && min_rtt.is_some_and(|rtt| rtt <= self.max_rtt);
         if !self.ecn_eligible || self.delivered == 0.0 {
             return;
         }
@@ -87,7 +90,7 @@ mod tests {
 
     #[test]
     fn ecn_alpha_moves_by_a_16th_towards_the_share_of_marks() {
-        let mut ecn = Ecn::new(true);
+        let mut ecn = Ecn::new(true, Span::from_millis(5));
         round(&mut ecn, 100, 0);
         assert_eq!(ecn.ecn_alpha, 15.0 / 16.0);
         round(&mut ecn, 100, 100);
@@ -96,12 +99,12 @@ mod tests {
 
     #[test]
     fn all_packets_marked_cost_a_third() {
-        assert!((Ecn::new(true).ecn_cut() - 2.0 / 3.0).abs() < 1e-15);
+        assert!((Ecn::new(true, Span::from_millis(5)).ecn_cut() - 2.0 / 3.0).abs() < 1e-15);
     }
 
     #[test]
     fn two_rounds_in_a_row_with_half_of_the_packets_marked_show_a_full_pipe() {
-        let mut ecn = Ecn::new(true);
+        let mut ecn = Ecn::new(true, Span::from_millis(5));
         round(&mut ecn, 100, 50);
         round(&mut ecn, 100, 49);
         round(&mut ecn, 100, 50);
@@ -115,7 +118,7 @@ mod tests {
         for (enabled, rtt_us, eligible) in
             [(true, 5000, true), (true, 5001, false), (false, 1, false)]
         {
-            let mut ecn = Ecn::new(enabled);
+            let mut ecn = Ecn::new(enabled, Span::from_millis(5));
             ecn.count(&Ack { delivered: 10, marked: 10, ..Ack::default() });
             ecn.update_ecn_alpha(Some(Span::from_micros(rtt_us)));
             assert_eq!(ecn.is_eligible(), eligible);

@@ -23,7 +23,9 @@ use dumbbell_units::{Span, Time};
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MinRtt {
     probe_rtt_interval: Span,
-    /// Minimum round-trip time of the last 10 s.
+    filter_len: Span,
+    expires_on_exit: bool,
+    /// Minimum round-trip time of the last `filter_len`.
     pub min_rtt: Option<Span>,
     min_rtt_stamp: Time,
     /// Minimum round-trip time of the last `probe_rtt_interval`.
@@ -42,6 +44,8 @@ impl MinRtt {
     pub fn new(probe_rtt_interval: Span, now: Time) -> MinRtt {
         MinRtt {
             probe_rtt_interval,
+            filter_len: MIN_RTT_FILTER_LEN,
+            expires_on_exit: false,
             min_rtt: None,
             min_rtt_stamp: now,
             probe_rtt_min_delay: None,
@@ -51,6 +55,14 @@ impl MinRtt {
             probe_rtt_round_done: false,
             app_limited_range: None,
         }
+    }
+
+    /// The same with another length of the filter, and whether `min_rtt` expires only when ProbeRTT
+    /// ends: if it expires when ProbeRTT is due, the flow enters ProbeRTT with the round-trip time of
+    /// a full queue, and half a BDP of that is no drained pipe.
+    #[must_use]
+    pub fn with_filter(self, filter_len: Span, expires_on_exit: bool) -> MinRtt {
+        MinRtt { filter_len, expires_on_exit, ..self }
     }
 
     /// UpdateMinRTT.
@@ -67,7 +79,7 @@ impl MinRtt {
             (Some(delay), Some(min_rtt)) => delay <= min_rtt,
             (delay, _) => delay.is_some(),
         };
-        if is_lower || now > self.min_rtt_stamp + MIN_RTT_FILTER_LEN {
+        if is_lower || (self.is_old(now) && !self.expires_on_exit) {
             self.min_rtt = self.probe_rtt_min_delay;
             self.min_rtt_stamp = self.probe_rtt_min_stamp;
         }
@@ -105,7 +117,17 @@ impl MinRtt {
 
     /// ProbeRTT ends; the next one is due an interval from now.
     pub fn exit_probe_rtt(&mut self, path: &Path) {
-        self.probe_rtt_min_stamp = path.jiffies_now();
+        let now = path.jiffies_now();
+        if self.expires_on_exit && self.is_old(now) {
+            self.min_rtt = self.probe_rtt_min_delay;
+            self.min_rtt_stamp = self.probe_rtt_min_stamp;
+        }
+        self.probe_rtt_min_stamp = now;
+    }
+
+    /// Whether `min_rtt` is older than the filter is long.
+    fn is_old(&self, now: Time) -> bool {
+        now > self.min_rtt_stamp + self.filter_len
     }
 
     /// Whether the application or ProbeRTT, not the path, limited the flow when a packet was sent.
@@ -142,6 +164,19 @@ mod tests {
         filter.update_min_rtt(&path_at(12_001), ms(60));
         assert!(filter.probe_rtt_expired);
         assert_eq!(filter.min_rtt, ms(60));
+    }
+
+    #[test]
+    fn min_rtt_may_expire_at_the_end_of_probe_rtt_only() {
+        let mut filter =
+            MinRtt::new(MIN_RTT_FILTER_LEN, at(0)).with_filter(MIN_RTT_FILTER_LEN, true);
+        filter.update_min_rtt(&path_at(1_000), ms(40));
+        filter.update_min_rtt(&path_at(11_001), ms(60));
+        assert!(filter.probe_rtt_expired);
+        assert_eq!(filter.min_rtt, ms(40), "ProbeRTT begins with the old one");
+        filter.update_min_rtt(&path_at(11_100), ms(45));
+        filter.exit_probe_rtt(&path_at(11_300));
+        assert_eq!(filter.min_rtt, ms(45));
     }
 
     #[test]

@@ -270,7 +270,8 @@ impl BbrV3 {
             drain_start_round: 0,
             idle_restart: false,
             max_bw_filter: MaxBwFilter::default(),
-            min_rtt: MinRtt::new(version.probe_rtt_interval, config.now),
+            min_rtt: MinRtt::new(version.probe_rtt_interval, config.now)
+                .with_filter(version.min_rtt_filter_len, version.min_rtt_expires_on_exit),
             ack_aggregation: AckAggregation::new(config.now),
             extra_acked: 0.0,
             bw_shortterm: UNBOUNDED,
@@ -283,7 +284,7 @@ impl BbrV3 {
             is_loss_in_round: false,
             loss_events_in_round: 0,
             loss_in_cycle: false,
-            ecn: Ecn::new(version.ecn),
+            ecn: Ecn::new(version.ecn, version.ecn_max_rtt),
             ecn_in_round: false,
             ecn_in_prev_round: false,
             ecn_in_cycle: false,

@@ -47,8 +47,6 @@ pub(super) const ECN_ALPHA_GAIN: f64 = 1.0 / 16.0;
 pub(super) const ECN_FACTOR: f64 = 1.0 / 3.0;
 /// Share of marks that shows that too much was in flight.
 pub(super) const ECN_THRESH: f64 = 0.5;
-/// Maximum `min_rtt` at which the flow responds to marks: there they come early.
-pub(super) const ECN_MAX_RTT: Span = Span::from_millis(5);
 /// Rounds at [`ECN_THRESH`] or above that end Startup.
 pub(super) const FULL_ECN_COUNT: u32 = 2;
 /// When marks end, the next probe begins by growing by this share of the bound.
@@ -94,8 +92,16 @@ pub struct Version {
     pub headroom: f64,
     /// Whether the flow returns to the state that a loss ended, if the loss was spurious.
     pub restores_undo_state: bool,
-    /// Whether the flow responds to ECN marks, on paths of at most 5 ms.
+    /// Whether congestion between probes lowers `inflight_shortterm`; `bw_shortterm` it lowers always.
+    pub inflight_shortterm: bool,
+    /// Whether the flow responds to ECN marks, on paths of at most `ecn_max_rtt`.
     pub ecn: bool,
+    /// Maximum `min_rtt` at which the flow responds to marks: there they come early.
+    pub ecn_max_rtt: Span,
+    /// Length of the filter of `min_rtt` (MinRTTFilterLen).
+    pub min_rtt_filter_len: Span,
+    /// Whether `min_rtt` expires only at the end of ProbeRTT, not when ProbeRTT is due.
+    pub min_rtt_expires_on_exit: bool,
     /// Maximum time without a lower round-trip time before ProbeRTT.
     pub probe_rtt_interval: Span,
     /// Window gain of ProbeRTT.
@@ -145,7 +151,11 @@ pub const V3: Version = Version {
     beta: 0.7,
     headroom: 0.15,
     restores_undo_state: true,
+    inflight_shortterm: true,
     ecn: true,
+    ecn_max_rtt: Span::from_millis(5),
+    min_rtt_filter_len: MIN_RTT_FILTER_LEN,
+    min_rtt_expires_on_exit: false,
     probe_rtt_interval: Span::from_secs(5),
     probe_rtt_cwnd_gain: 0.5,
     min_tso_rate: 0.0,
@@ -184,9 +194,10 @@ const GAIN: &str = "a number from 0.05 to 1";
 const TIMES: &str = "100 ms to 1000 s";
 
 impl Version {
-    /// The version with options: `loss_thresh`, `beta`, `headroom` (shares), `ecn` (on or off),
-    /// `drain_gain`, `down_gain`, `probe_rtt_interval` and `probe_wait` (times); F-BBRv2 also with
-    /// `threshold` and `cruise_gain`.
+    /// The version with options: `loss_thresh`, `beta`, `headroom` (shares), `ecn` and
+    /// `inflight_shortterm` (on or off), `drain_gain`, `down_gain`, `up_gain`, `drain_rounds` (0: no
+    /// limit), `probe_rtt_interval`, `probe_wait`, `min_rtt_window`, `ecn_max_rtt` (times),
+    /// `min_rtt_expiry`; F-BBRv2 also with `threshold` and `cruise_gain`.
     ///
     /// # Errors
     /// If an option's value is not one it can have.
@@ -199,18 +210,32 @@ impl Version {
             *value = options.number(key, *value, 0.0..=0.99, SHARE)?;
         }
         self.ecn = options.switch("ecn", self.ecn)?;
+        self.inflight_shortterm = options.switch("inflight_shortterm", self.inflight_shortterm)?;
         for (key, value) in
             [("drain_gain", &mut self.drain_pacing_gain), ("down_gain", &mut self.down_pacing_gain)]
         {
             *value = options.number(key, *value, 0.05..=1.0, GAIN)?;
         }
+        self.up_pacing_gain =
+            options.number("up_gain", self.up_pacing_gain, 1.0..=4.0, "a number from 1 to 4")?;
+        let rounds = self.drain_max_rounds.unwrap_or(0) as f64;
+        let rounds = options.number("drain_rounds", rounds, 0.0..=1e6, "0 (no limit) to 10^6")?;
+        self.drain_max_rounds = (rounds >= 1.0).then_some(rounds as u64);
         for (key, value) in [
             ("probe_rtt_interval", &mut self.probe_rtt_interval),
             ("probe_wait", &mut self.bw_probe_base),
+            ("min_rtt_window", &mut self.min_rtt_filter_len),
         ] {
             let range = Span::from_millis(100)..=Span::from_secs(1000);
             *value = options.time(key, *value, range, TIMES)?;
         }
+        let range = Span::from_millis(1)..=Span::from_secs(1000);
+        self.ecn_max_rtt =
+            options.time("ecn_max_rtt", self.ecn_max_rtt, range, "1 ms to 1000 s")?;
+        let ends = [("entry", false), ("exit", true)];
+        let default = self.min_rtt_expires_on_exit;
+        self.min_rtt_expires_on_exit =
+            options.choice("min_rtt_expiry", default, &ends, "entry or exit (of ProbeRTT)")?;
         if let Some(response) = &mut self.cubic_response {
             for (key, value) in [
                 ("threshold", &mut response.min_rtt_ratio),

@@ -45,12 +45,15 @@ impl BbrV3 {
     }
 
     pub(super) fn bound_cwnd_for_model(&mut self) {
-        let cap = match self.state {
+        let mut cap = match self.state {
             State::Startup | State::Drain => f64::INFINITY,
             State::ProbeBwCruise | State::ProbeRtt => self.inflight_with_headroom(),
             State::ProbeBwDown | State::ProbeBwRefill | State::ProbeBwUp => self.inflight_longterm,
         };
-        self.window.bound(cap.min(self.inflight_shortterm));
+        if self.version.inflight_shortterm {
+            cap = cap.min(self.inflight_shortterm);
+        }
+        self.window.bound(cap);
     }
 
     pub(super) fn probe_rtt_cwnd(&self, path: &Path) -> f64 {
