@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from dumbbell import _core, figures
+from dumbbell import _core, figures, lab
 from dumbbell.dossier import words
 from dumbbell.dossier.clauses import SIMPLEST, WORST
 from dumbbell.dossier.scenarios import Scenario
@@ -29,6 +29,7 @@ def write_dossier(of: Dossier) -> Path:
     """Writes ``index.html`` and ``dossier.md`` into the folder of a dossier; returns the page."""
     path = of.folder / "index.html"
     strong, weak = of.extremes()
+    write_text(of.folder / lab.NAME, lab.page_with())
     page.write(
         path,
         "dossier.html.j2",
@@ -41,6 +42,7 @@ def write_dossier(of: Dossier) -> Path:
         findings=[_finding(of, finding) for finding in of.findings],
         words=WORDS,
         marks=MARKS,
+        lab=lab.NAME,
         tolerated=TOLERATED,
         version=_core.__version__,
         again=f"dumbbell evaluate {shlex.quote(of.cc)} --out {shlex.quote(str(of.folder))}",
@@ -93,12 +95,14 @@ def _evidence(of: Dossier, one: Evidence) -> dict[str, Any]:
             chosen.append(("Simplest path", SIMPLEST, one.worst.simplest))
         for title, which, found in chosen:
             file = one.measure.file(which)
+            experiment = shown["scenario"].experiment(found.settings, of.cc)
             shown["paths"].append(
                 {
                     "title": title,
                     "path": words.path(found.settings),
                     "found": words.at(one.measure, found, of),
                     "file": file,
+                    "fragment": lab.fragment_of(experiment),
                     "command": f"dumbbell run {shlex.quote(str(of.folder / file))} --out worst",
                 }
             )

@@ -1,0 +1,83 @@
+"""Writes ``explanation/dossiers.md`` and ``dossiers.json``: all built-in algorithms by RFC 9743.
+
+    python scripts/pages/dossiers_page.py docs [PATHS]
+
+It takes an hour on two processors. An interrupted one goes on where it was.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+from dumbbell import _core
+from dumbbell.dossier import evaluate
+from dumbbell.dossier.clauses import clauses
+from dumbbell.dossier.words import label
+from dumbbell.experiment.files import write_text
+
+_COUPLED: Final = ("lia", "olia", "balia", "wvegas", "dbac")
+"""What differs from Reno or Vegas on several paths only."""
+
+_MARKS: Final = {"for": "+", "against": "\N{MINUS SIGN}", "inconclusive": "\N{MIDDLE DOT}"}
+
+_INTRODUCTION: Final = """\
+# Algorithms by RFC 9743
+
+The verdicts of [dossiers](../reference/dossiers.md) on the built-in algorithms with their defaults,
+{paths} random paths for each scenario. +: evidence for, \N{MINUS SIGN}: evidence against,
+\N{MIDDLE DOT}: open. It is no ranking: the limits are ours, and some clauses ask for what an
+algorithm was not made for. Coupled algorithms are left out, because the scenarios have one path.
+"""
+
+_AGAIN: Final = """\
+## The same again
+
+The [data](dossiers.json) have the share of paths beyond the limit of each measure, with its
+interval.
+
+<!-- not run: takes an hour -->
+```sh
+.venv/bin/python scripts/pages/dossiers_page.py docs # this page
+dumbbell evaluate bbr3 --out dossier # one algorithm, with the search for the worst paths
+```
+"""
+
+
+def write(docs: Path, paths: int) -> Path:
+    """Evaluates the algorithms and writes page and data into `docs`."""
+    found: dict[str, Any] = {}
+    for cc in _core.algorithms():
+        if cc not in _COUPLED:
+            folder = Path("results/dossiers") / cc
+            dossier = evaluate(cc, folder, paths=paths, search=0)
+            found[cc] = {
+                "clauses": {one.clause.section: one.verdict(cc) for one in dossier.findings},
+                "measures": {
+                    one.measure.id: [share.beyond, share.paths, share.low, share.high]
+                    for finding in dossier.findings
+                    for one in finding.evidence
+                    if (share := one.shares.get(cc))
+                },
+            }
+            print(cc, flush=True)
+    sections = [clause.section for clause in clauses()]
+    head = f"| | {' | '.join(sections)} |\n|---|{'---|' * len(sections)}"
+    rows = [
+        f"| {label(cc)} | {' | '.join(_MARKS[one['clauses'][section]] for section in sections)} |"
+        for cc, one in found.items()
+    ]
+    named = [f"| {clause.section} | {clause.title} |" for clause in clauses()]
+    names = "\n".join(["| section | clause |", "|---|---|", *named])
+    page = [_INTRODUCTION.format(paths=paths), "\n".join([head, *rows]), names, _AGAIN]
+    path = docs / "explanation/dossiers.md"
+    write_text(path, "\n\n".join(part.strip() for part in page) + "\n")
+    data = {"version": _core.__version__, "paths": paths, "algorithms": found}
+    write_text(docs / "explanation/dossiers.json", json.dumps(data, indent=1) + "\n")
+    return path
+
+
+if __name__ == "__main__":
+    print(write(Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 100))
