@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
+import platform
+import time
 from typing import TYPE_CHECKING
 
+import pytest
 from command import output_of
 
-from dumbbell import bpf
-from dumbbell.checks import machine
+from dumbbell import bpf, run
+from dumbbell.checks import machine, speed
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    import pytest
 
 
 def test_every_ability_that_is_missing_has_a_remedy_and_no_other() -> None:
@@ -40,3 +41,15 @@ def test_time_that_the_hypervisor_takes_is_found(monkeypatch: pytest.MonkeyPatch
     finding = machine._processor()
     assert not finding.ok
     assert "10.0 %" in finding.found
+
+
+def test_the_speed_of_a_case_is_its_packets_over_processor_time() -> None:
+    case = speed.Case("small", rate="10 Mbit/s", duration="1 s")
+    before = time.process_time()
+    [found] = speed.measure((case,))
+    spent = time.process_time() - before
+    packets = run(case.experiment).flows["sent"].sum()
+    assert found.packets == packets
+    assert found.rate * spent / 3 > found.packets * 0.5
+    assert found.factor == pytest.approx(found.rate / found.packets)
+    assert speed.machine().endswith(platform.release())

@@ -10,7 +10,7 @@ from typer.core import TyperGroup
 from dumbbell._core import __version__
 from dumbbell.cli import bpf, store, udt
 from dumbbell.cli.benchmark import run_scenarios
-from dumbbell.cli.checks import examine_algorithms, examine_machine
+from dumbbell.cli.checks import examine_algorithms, examine_machine, measure_speed
 from dumbbell.cli.compare import compare_algorithms
 from dumbbell.cli.evaluate import evaluate_algorithms
 from dumbbell.cli.export import export_result, report_folder
@@ -47,6 +47,7 @@ COMMANDS: Final[dict[str, Callable[..., None]]] = {
     "explain": show_explanation,
     "schema": show_schema,
     "doctor": examine_machine,
+    "bench": measure_speed,
 }
 
 RENAMED: Final = {

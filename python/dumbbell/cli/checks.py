@@ -1,13 +1,16 @@
-"""``dumbbell conformance`` and ``dumbbell doctor``: what algorithms, and this machine, can do."""
+"""``dumbbell conformance``, ``doctor`` and ``bench``: what algorithms and this machine can do."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from typer import Argument, Exit
 
 from dumbbell.cli import options
 from dumbbell.cli.output import print_json, print_line, print_table, print_text, progress_bar
+
+if TYPE_CHECKING:
+    from dumbbell.display import Cell
 
 Suite = Literal["bbr"]
 
@@ -65,3 +68,32 @@ def examine_machine(json: options.Json = False) -> None:
     for finding in findings:
         if finding.remedy:
             print_line(f"\n{finding.name}: {finding.remedy}")
+
+
+def measure_speed(json: options.Json = False) -> None:
+    """Measure how fast this machine simulates: packets per processor second."""
+    from dumbbell._core import __version__
+    from dumbbell.checks.speed import machine, measure
+    from dumbbell.display import Column, Table
+
+    with progress_bar("measuring") as progress:
+        found = measure(progress=progress)
+    if json:
+        rows = [
+            {"title": one.case.title, "data_packets": one.packets}
+            | {"packets_per_second": one.rate, "times_real_time": one.factor}
+            for one in found
+        ]
+        print_json({"version": __version__, "machine": machine(), "cases": rows})
+        return
+    columns = [
+        Column("Scenario"),
+        Column("Data packets", number=True, decimals=0),
+        Column("Per processor second", number=True, unit="million", scale=1e-6),
+        Column("Times real time", number=True),
+    ]
+    lines: list[list[Cell]] = [[one.case.title, one.packets, one.rate, one.factor] for one in found]
+    print_table(f"dumbbell {__version__}; {machine()}", Table(columns, lines))
+    print_text(
+        "Medians of three runs in turn, each on one core; other work on the machine slows them."
+    )
