@@ -11,7 +11,7 @@ import pytest
 from test_report import Page
 from typer.testing import CliRunner
 
-from dumbbell import DumbbellError, Experiment
+from dumbbell import DumbbellError, Experiment, OverwriteError
 from dumbbell.cli.app import app
 from dumbbell.dossier import Dossier, bench, evaluate
 from dumbbell.dossier.clauses import clauses
@@ -323,6 +323,15 @@ def test_a_mistake_in_the_command_is_told(tmp_path: Path, arguments: list[str], 
     done = CliRunner().invoke(app, ["evaluate", *arguments, "--out", str(tmp_path / "out")])
     assert said in str(done.exception)
     assert not (tmp_path / "out").exists()
+
+
+def test_what_is_no_dossier_on_the_algorithm_is_not_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "index.html").write_text("mine")
+    with pytest.raises(OverwriteError, match="is no dossier; name a new folder"):
+        evaluate("bbr", tmp_path, sections=["5.1.3"], paths=2, search=0)
+    evaluate("reno", tmp_path / "out", sections=["5.1.3"], paths=2, search=0)
+    with pytest.raises(OverwriteError, match="holds a dossier on reno"):
+        evaluate("bbr", tmp_path / "out", sections=["5.1.3"], paths=2, search=0)
 
 
 def test_references_are_standards_track_algorithms() -> None:

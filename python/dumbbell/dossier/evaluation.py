@@ -18,7 +18,7 @@ from dumbbell.dossier.scenarios import Scenario
 from dumbbell.dossier.search import Search, start_of
 from dumbbell.dossier.verdict import Share
 from dumbbell.engine.progress import Progress, silent
-from dumbbell.errors import ExperimentError
+from dumbbell.errors import ExperimentError, OverwriteError
 from dumbbell.experiment.files import write_text
 
 if TYPE_CHECKING:
@@ -68,11 +68,13 @@ def evaluate(
     Raises:
         DumbbellError: If there is no such algorithm, clause or measure, or `out` cannot be written.
             An algorithm that raises or hangs is no error: the dossier says so.
+        OverwriteError: If `out` holds something else, such as a dossier on another algorithm.
     """
     from dumbbell.dossier.page import write_dossier
 
     chosen = clauses.choose(sections, limits or {})
     check_algorithm(cc)
+    _refuse_other(Path(out), cc)
     bench = Bench(Path(out), jobs, dask, progress)
     study = _Study(cc, list(REFERENCES), bench, paths)
     findings = [
@@ -91,6 +93,20 @@ def evaluate(
     write_text(Path(out) / "dossier.json", json.dumps(dossier.to_json(), indent=1) + "\n")
     write_dossier(dossier)
     return dossier
+
+
+def _refuse_other(out: Path, cc: str) -> None:
+    """Raises `OverwriteError` if a folder holds anything but a dossier on the algorithm."""
+    file = out / "dossier.json"
+    if file.is_file():
+        try:
+            other = json.loads(file.read_text("utf-8"))["algorithm"]
+        except (ValueError, KeyError):
+            other = "nothing that can be read"
+        if other != cc:
+            raise OverwriteError(f"{out}: holds a dossier on {other}; name another folder")
+    elif out.is_file() or (out.is_dir() and any(out.iterdir()) and not (out / "data").is_dir()):
+        raise OverwriteError(f"{out}: is no dossier; name a new folder")
 
 
 def check_algorithm(cc: str) -> None:
