@@ -150,8 +150,20 @@ def scenarios() -> str:
     rows = []
     for file in sorted(FOLDER.glob("*.toml")):
         where = f"[`{file.stem}`](../../{file.relative_to(ROOT)})"
-        rows.append((where, _cell(Scenario(file.stem).title)))
-    return _table(("scenario", "what it is"), rows)
+        scenario = Scenario(file.stem)
+        ranges = ", ".join(_range(key, values) for key, values in scenario.axes.items())
+        rows.append((where, _cell(scenario.title), scenario.content["duration"], ranges))
+    return _table(("scenario", "what it is", "runs for", "paths"), rows)
+
+
+def _range(key: str, values: object) -> str:
+    """The values of an axis in a few words."""
+    name = words.named_key(key)
+    if isinstance(values, dict) and "from" in values:
+        text = f"{values['from']} to {values['to']}"
+        return f"{name} {values['as'].replace('{}', text) if 'as' in values else text}"
+    listed = values["values"] if isinstance(values, dict) else values
+    return f"{name} {' or '.join(map(str, listed))}"  # type: ignore[arg-type]
 
 
 def _explained(topic: str) -> tuple[str, str]:

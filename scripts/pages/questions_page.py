@@ -11,18 +11,19 @@ import sys
 import tempfile
 from pathlib import Path
 
-from dumbbell.dossier.questions import answer_questions, markdown, untested
+from dumbbell.dossier.questions import answer_questions, markdown, scenarios, untested
 from dumbbell.experiment.files import write_text
 
 _INTRODUCTION = """\
 # Open questions of the BBR draft
 
 draft-ietf-ccwg-bbr leaves questions open, and its editors ask for simulations. Here variants of
-BBR run on the same 100 random paths and are compared path by path. A number is the median of
-the differences with its 95 % interval over the paths; less is better. The scenarios draw rates
-of 5 to 500 Mbit/s, round-trip times of 10 to 200 ms and queues of a quarter to ten times the
-bandwidth-delay product, at random. What the kernel or other traffic would do differently, they
-do not show.
+BBR run on the same 100 random paths and are compared path by path: a difference is the median
+over the paths, with its 95 % interval. What is measured is the worse the larger it is. The last
+word of a measure is its scenario, listed below. They draw rates, round-trip times and queues
+from wide ranges, so that a median is about all of them together, shallow queues and deep ones.
+A simulation is initial evidence; [validation](validation.md) says how far BBR here agrees with
+the kernel's.
 """
 
 _AGAIN = """\
@@ -41,7 +42,9 @@ def write(docs: Path) -> Path:
     with tempfile.TemporaryDirectory() as folder:
         answers = answer_questions(folder)
     left = "\n".join(f"- {one['title']}: {one['reason']}" for one in untested())
-    page = [_INTRODUCTION, markdown(answers), "## Not answered", left, _AGAIN]
+    where = "\n".join(f"- `{name}`: {title}" for name, title in scenarios(answers).items())
+    page = [_INTRODUCTION, markdown(answers), "## Scenarios", where]
+    page += ["## Not answered", left, _AGAIN]
     path = docs / "explanation/bbr-questions.md"
     write_text(path, "\n\n".join(part.strip() for part in page) + "\n")
     return path

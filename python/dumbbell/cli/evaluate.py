@@ -87,10 +87,13 @@ def evaluate_algorithms(
 def _print(dossier: Dossier) -> None:
     from dumbbell.dossier import words
 
-    print_table(words.tally(dossier), dossier.table())
-    for title, found in zip(("Strongest", "Weakest"), dossier.extremes(), strict=True):
+    print_table(words.heading(dossier), dossier.table())
+    for title, found in zip(("For it", "Against it"), dossier.extremes(), strict=True):
         for one in found:
             print_text(f"{title}: {words.named(one, dossier)}")
+    if dossier.untested:
+        named = "; ".join(f"{one.section} {one.title}" for one in dossier.untested)
+        print_text(f"Not tested: {named}")
     for failure in dossier.failures:
         print_text(f"Runs could not be made: {failure}")
     print_line(f"\nThe dossier is {dossier.folder / 'index.html'}")

@@ -13,6 +13,7 @@ from dumbbell.errors import DumbbellError
 from dumbbell.sweeps.drive import run_sweep
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from dumbbell.sweeps.plan import Sweep
@@ -44,8 +45,8 @@ class Bench:
     made: int = 0
     found: int = 0
 
-    def run(self, sweep: Sweep, place: str) -> Runs:
-        """Runs what is missing of a sweep in ``data/PLACE``.
+    def run(self, sweep: Sweep, place: str, grid: Sequence[str] = ()) -> Runs:
+        """Runs what is missing of a sweep in ``data/PLACE``; for the `grid` see `Runs`.
 
         Raises:
             FailedRunError: If an algorithm raises an exception or hangs.
@@ -66,7 +67,7 @@ class Bench:
             raise FailedRunError(f"it raised {type(error).__name__}: {error}{where}") from error
         self.made += swept.made
         self.found += swept.total - swept.made
-        return Runs(swept.dataset)
+        return Runs(swept.dataset, grid)
 
 
 @dataclass

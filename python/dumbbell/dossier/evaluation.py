@@ -12,7 +12,7 @@ import polars as pl
 from dumbbell.dossier import clauses
 from dumbbell.dossier.bench import Bench, FailedRunError
 from dumbbell.dossier.clauses import SIMPLEST, WORST
-from dumbbell.dossier.measures import values
+from dumbbell.dossier.measures import values, worst_of_grid
 from dumbbell.dossier.outcome import Dossier, Evidence, Finding
 from dumbbell.dossier.scenarios import Scenario
 from dumbbell.dossier.search import Search, start_of
@@ -135,13 +135,14 @@ class _Study:
         """What the random paths say of a measure."""
         runs = self._run(measure.scenario)
         if isinstance(runs, str):
-            return Evidence(measure, pl.DataFrame(), {}, failure=runs)
-        found = values(runs, measure.kind)
+            return Evidence(measure, pl.DataFrame(), {}, pl.DataFrame(), failure=runs)
+        every = values(runs, measure.kind)
+        found = worst_of_grid(runs, every)
         shares = {
             cc: Share.of(found.filter(cc=cc)["value"].to_list(), measure.limit)
             for cc in self.algorithms
         }
-        return Evidence(measure, found, shares)
+        return Evidence(measure, found, shares, every)
 
     def with_worst(self, evidence: Evidence, budget: int) -> Evidence:
         """The same with the worst path for the algorithm in question."""
@@ -149,7 +150,7 @@ class _Study:
             return evidence
         measure = evidence.measure
         search = Search(self.bench, measure, self.cc, self.references)
-        start = start_of(evidence.values, search.scenario, self.cc)
+        start = start_of(evidence.every, search.scenario, self.cc)
         try:
             return replace(evidence, worst=search.worst(start, budget))
         except FailedRunError as error:
@@ -157,9 +158,10 @@ class _Study:
 
     def _run(self, scenario: str) -> Runs | str:
         if scenario not in self.runs:
-            design = Scenario(scenario).design(self.algorithms, self.paths)
+            its = Scenario(scenario)
+            design = its.design(self.algorithms, self.paths)
             try:
-                self.runs[scenario] = self.bench.run(design, scenario)
+                self.runs[scenario] = self.bench.run(design, scenario, its.grid)
             except FailedRunError as error:
                 self.runs[scenario] = str(error)
         return self.runs[scenario]

@@ -10,7 +10,7 @@ import polars as pl
 from dumbbell.display import Column
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from dumbbell.sweeps.dataset import Dataset
 
@@ -34,10 +34,16 @@ class Kind:
 class Runs:
     """The runs of a scenario: a row for each path and algorithm."""
 
-    def __init__(self, dataset: Dataset) -> None:
-        """Reads what the sweep of a scenario kept."""
+    def __init__(self, dataset: Dataset, grid: Sequence[str] = ()) -> None:
+        """Reads what the sweep of a scenario kept.
+
+        Args:
+            dataset: The sweep.
+            grid: The axes that every path has with each of their values.
+        """
         self.runs, self.flows = dataset.table("runs"), dataset.table("flows")
         self.axes = [name for name in dataset.axes if not name.startswith(PROPOSED)]
+        self.grid = list(grid)
 
     def flows_of(self, role: str) -> pl.DataFrame:
         """The flows whose names begin with `role`."""
@@ -91,10 +97,38 @@ def _slowdown(of: Runs) -> pl.DataFrame:
     return compared.select("run", value=pl.col("value") / pl.col("reference"))
 
 
+def _least_share(of: Runs) -> pl.DataFrame:
+    """What the flow that has least lacks of its fair share."""
+    rate = pl.col("throughput").fill_null(0.0)
+    share = rate.min() * rate.len() / pl.max_horizontal(rate.sum(), 1e-9)
+    return of.of_flows(PROPOSED, value=1 - share)
+
+
+def _beside_own_kind(of: Runs, value: pl.Expr) -> pl.DataFrame:
+    """A value of the standard flows, and the ``reference``: that beside as many of their own."""
+    return of.beside(of.of_flows("existing", value=value), pl.col("existing"))
+
+
+def _harm_delay(of: Runs) -> pl.DataFrame:
+    compared = _beside_own_kind(of, pl.col("queue_delay_mean").mean())
+    return compared.select("run", value=pl.col("value") / pl.col("reference"))
+
+
+def _harm_loss(of: Runs) -> pl.DataFrame:
+    share = pl.col("retransmitted").sum() / pl.max_horizontal(pl.col("sent").sum(), 1)
+    compared = _beside_own_kind(of, share)
+    return compared.select("run", value=pl.col("value") - pl.col("reference"))
+
+
+def _displacement(of: Runs) -> pl.DataFrame:
+    """The part of their fair share that standard flows lack; below 0 if they have more."""
+    own = _starvation(of)
+    return own.select("run", value=-pl.col("value"))
+
+
 def _harm(of: Runs) -> pl.DataFrame:
     """Harm beyond that of its own kind (Ware et al., HotNets 2019, section 4)."""
-    found = of.of_flows("existing", value=pl.col("throughput").fill_null(0.0).sum())
-    compared = of.beside(found, pl.col("existing"))
+    compared = _beside_own_kind(of, pl.col("throughput").fill_null(0.0).sum())
     return compared.select("run", value=1 - pl.col("value") / pl.col("reference"))
 
 
@@ -128,7 +162,7 @@ KINDS: Final = {
     for kind in (
         Kind(
             "waste",
-            _share("Capacity without new data"),
+            _share("Capacity not carrying new data"),
             _of_runs(1 - pl.col("goodput") / pl.col("rate")),
         ),
         Kind("persistence", Column("Retransmissions per flow", number=True), _persistence),
@@ -141,6 +175,7 @@ KINDS: Final = {
             is_relative=True,
         ),
         Kind("unfairness", Column("1 - Jain's index", number=True), _of_runs(1 - pl.col("jain"))),
+        Kind("least_share", _share("Fair share missing of the least flow"), _least_share),
         Kind("latecomer", _share("Late flow's fair share missing"), _latecomer),
         Kind(
             "slowdown",
@@ -148,10 +183,18 @@ KINDS: Final = {
             _slowdown,
             is_relative=True,
         ),
-        Kind("harm", _share("Harm to the standard flows"), _harm, is_relative=True),
+        Kind("harm", _share("Throughput taken from standard flows"), _harm, is_relative=True),
+        Kind(
+            "harm_delay",
+            Column("Delay of standard flows", number=True, unit="times that among their own"),
+            _harm_delay,
+            is_relative=True,
+        ),
+        Kind("harm_loss", _share("Losses added to standard flows"), _harm_loss, is_relative=True),
+        Kind("displacement", _share("Fair share that CUBIC lacks"), _displacement),
         Kind("starvation", _share("Own fair share missing"), _starvation),
-        Kind("media_delay", _delay("p95 queueing delay of the stream"), _media_delay),
-        Kind("media_loss", _share("Packets lost of the stream"), _media_loss),
+        Kind("media_delay", _delay("p95 queueing delay of the UDP stream"), _media_delay),
+        Kind("media_loss", _share("Packets lost of the UDP stream"), _media_loss),
         Kind("idle", _share("Capacity unused"), _of_runs(1 - pl.col("utilisation"))),
         Kind(
             "retransmitted",
@@ -176,3 +219,19 @@ def values(of: Runs, kind: Kind) -> pl.DataFrame:
     found = placed.join(kind.measure(of), on="run", how="left", maintain_order="left")
     value = pl.col("value").cast(pl.Float64).fill_nan(None)
     return found.select("path", *keys, "cc", "run", value=value)
+
+
+def worst_of_grid(of: Runs, found: pl.DataFrame) -> pl.DataFrame:
+    """The `values` with one row for each random path and algorithm: the worst over the grids.
+
+    Runs on the same path do not count twice: they would make intervals too narrow.
+    """
+    if not of.grid:
+        return found
+    keys = [name for name in (*of.axes, "seed") if name not in of.grid]
+    paths = found.select(keys).unique(maintain_order=True).with_row_index("path")
+    missing = pl.col("value").is_null().any()
+    worst = pl.when(missing).then(None).otherwise(pl.col("value").max()).alias("value")
+    merged = found.group_by(*keys, "cc", maintain_order=True).agg(worst, pl.col("run").first())
+    joined = merged.join(paths, on=keys, maintain_order="left")
+    return joined.select("path", *keys, "cc", "run", "value")

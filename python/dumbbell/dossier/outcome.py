@@ -31,8 +31,9 @@ class Evidence:
 
     Attributes:
         measure: The measure.
-        values: Columns path, the scenario's axes, cc, run, value; empty if there are no runs.
+        values: Columns path, the axes of random paths, cc, run, value; empty if there are no runs.
         shares: By algorithm, on how many paths the measure is beyond its limit.
+        every: The same as `values` for every run, where each path has several (Reno and CUBIC).
         worst: The worst path for the algorithm in question.
         failure: Why there are no runs; empty if there are.
     """
@@ -40,6 +41,7 @@ class Evidence:
     measure: Measure
     values: pl.DataFrame
     shares: dict[str, Share]
+    every: pl.DataFrame
     worst: Worst | None = None
     failure: str = ""
 
@@ -100,14 +102,18 @@ class Dossier:
         return list(dict.fromkeys(filter(None, every)))
 
     def extremes(self) -> tuple[list[Evidence], list[Evidence]]:
-        """The strongest and the weakest evidence: where fewest and most paths are beyond limits.
+        """The strongest evidence for the algorithm, and the strongest against it.
 
-        It is compared with the better of the references on the same paths.
+        Ranked by how many fewer paths are beyond the limit than with the better of the references.
         """
         evidence = [one for finding in self.findings for one in finding.evidence if one.shares]
         ranked = sorted(evidence, key=self._advantage)
-        strong = [one for one in reversed(ranked) if self._advantage(one) > 0]
-        weak = [one for one in ranked if self._advantage(one) < 0]
+        chosen = {
+            verdict: [one for one in ranked if one.verdict(self.cc) == verdict]
+            for verdict in ("for", "against")
+        }
+        strong = [one for one in reversed(chosen["for"]) if self._advantage(one) > 0]
+        weak = [one for one in chosen["against"] if self._advantage(one) < 0]
         return strong[:_STRONGEST], weak[:_STRONGEST]
 
     def _advantage(self, evidence: Evidence) -> float:

@@ -36,7 +36,7 @@ def write_dossier(of: Dossier) -> Path:
         of=of,
         label=words.label,
         names=[words.label(cc) for cc in of.references],
-        tally=words.tally(of),
+        heading=words.heading(of),
         strong=[words.named(one, of) for one in strong],
         weak=[words.named(one, of) for one in weak],
         findings=[_finding(of, finding) for finding in of.findings],
@@ -65,7 +65,6 @@ def write_side_by_side(dossiers: Sequence[Dossier], out: Path) -> Path:
         links=links,
         rows=rows,
         marks=MARKS,
-        tallies=[words.tally(one) for one in dossiers],
         tolerated=TOLERATED,
         version=_core.__version__,
     )
@@ -90,9 +89,12 @@ def _evidence(of: Dossier, one: Evidence) -> dict[str, Any]:
         "paths": [],
     }
     if one.worst:
-        chosen = [("Worst path", WORST, one.worst.worst)]
-        if one.worst.simplest != one.worst.worst:
-            chosen.append(("Simplest path", SIMPLEST, one.worst.simplest))
+        chosen = [("Worst path found", WORST, one.worst.worst)]
+        if one.worst.simplest is not one.worst.worst:
+            value = one.worst.simplest.values[of.cc]
+            is_beyond = value is None or value > one.measure.limit
+            what = "beyond the limit" if is_beyond else "nearly as bad"
+            chosen.append((f"A plainer path, {what}", SIMPLEST, one.worst.simplest))
         for title, which, found in chosen:
             file = one.measure.file(which)
             experiment = shown["scenario"].experiment(found.settings, of.cc)
@@ -140,9 +142,10 @@ def markdown(of: Dossier) -> str:
     """The dossier as Markdown, as an appendix of an Internet-Draft has it."""
     lines = [
         f"# Evaluation of {words.label(of.cc)} by RFC 9743",
-        words.tally(of),
-        f"Evidence against: a limit is exceeded on more than {TOLERATED:.0%} of the paths, "
-        "evidence for: on fewer; by the 95 % Wilson interval of that share. "
+        f"{words.heading(of)}.",
+        f"Against: the 95 % interval of the share of paths beyond a limit lies above "
+        f"{100 * TOLERATED:.0f} %; for: below; open: it includes {100 * TOLERATED:.0f} %. "
+        "A simulation is initial evidence. "
         f"{of.paths} random paths for each scenario; dumbbell {_core.__version__}.",
         of.table().markdown().rstrip(),
         "## Not tested",

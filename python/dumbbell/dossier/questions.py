@@ -44,6 +44,12 @@ PLACEHOLDER: Final = re.compile(r"\{([^|}]+)\|([^}]+)\}")
 """A number in an answer: a measure and a variant."""
 
 
+NOTE: Final = (
+    "Medians over {} paths, with 95 % intervals by bootstrap; the median of the differences is not "
+    "the difference of the medians. Less is better."
+)
+
+
 @dataclass(frozen=True)
 class Difference:
     """How a variant differs from the first one by a measure.
@@ -110,9 +116,7 @@ class Answer:
             ]
             for one in self.differences
         ]
-        return Table(
-            columns, rows, f"Medians over {self.differences[0].paths} paths; less is better."
-        )
+        return Table(columns, rows, NOTE.format(self.differences[0].paths))
 
     def as_json(self) -> dict[str, Any]:
         """What ``questions.json`` holds of it."""
@@ -175,8 +179,7 @@ def _answer(question: Mapping[str, Any], bench: Bench, paths: int) -> Answer:
     for measure in question["measures"]:
         kind, name = _split(measure)
         if name not in runs:
-            folder = _OWN if (_OWN / f"{name}.toml").is_file() else FOLDER
-            design = Scenario(name, folder).design(list(variants.values()), paths)
+            design = _scenario(name).design(list(variants.values()), paths)
             runs[name] = bench.run(design, f"{question['id']}/{name}")
         measured = values(runs[name], kind)
         base = _by_path(measured, variants[first])
@@ -235,16 +238,22 @@ def _write(out: Path, answers: Sequence[Answer]) -> None:
         "questions.html.j2",
         answers=[(one, Markup(_figure(one))) for one in answers],
         untested=untested(),
-        scenarios={
-            name: Scenario(name, _OWN if (_OWN / f"{name}.toml").is_file() else FOLDER).title
-            for one in answers
-            for name in dict.fromkeys(_split(measure)[1] for measure in one.question["measures"])
-        },
+        scenarios=scenarios(answers),
         version=_core.__version__,
     )
     found = {"version": _core.__version__, "questions": [one.as_json() for one in answers]}
     write_text(out / "questions.json", json.dumps(found, indent=1) + "\n")
     write_text(out / "questions.md", markdown(answers))
+
+
+def scenarios(answers: Sequence[Answer]) -> dict[str, str]:
+    """The scenarios of some answers: name, and what each is."""
+    names = (_split(measure)[1] for one in answers for measure in one.question["measures"])
+    return {name: _scenario(name).title for name in dict.fromkeys(names)}
+
+
+def _scenario(name: str) -> Scenario:
+    return Scenario(name, _OWN if (_OWN / f"{name}.toml").is_file() else FOLDER)
 
 
 def markdown(answers: Sequence[Answer]) -> str:

@@ -68,6 +68,16 @@ class Scenario:
             if key not in ("combine", "points", "seed")
         }
 
+    @property
+    def grid(self) -> list[str]:
+        """The columns of the axes that every path has with each of their values."""
+        tables = self.content["sweep"][1:]
+        return [
+            values["name"] if isinstance(values, dict) else key.rpartition(".")[2]
+            for table in tables
+            for key, values in table.items()
+        ]
+
     def design(self, algorithms: Sequence[str], paths: int) -> Sweep:
         """The sweep over the first `paths` random paths, each with every one of `algorithms`."""
         first, *grids = self.content["sweep"]

@@ -87,7 +87,9 @@ class Search:
         paths = [
             Path(one, value) for one, value in zip(both, self._measure(both, self.all), strict=True)
         ]
-        return Worst(paths[0], paths[-1], len(self.known))
+        # What is simpler may be worse too.
+        worst = max(paths, key=lambda path: _or_worst(path.values[self.cc]))
+        return Worst(worst, paths[-1], len(self.known))
 
     def _evolve(self, first: list[Place], budget: int) -> tuple[Place, float]:
         from scipy.optimize import differential_evolution  # half a second

@@ -26,14 +26,14 @@ _Z: Final = 1.959963984540054  # the 97.5 % quantile of the normal distribution
 WORDS: Final[dict[Verdict, str]] = {
     "for": "evidence for",
     "against": "evidence against",
-    "inconclusive": "inconclusive",
+    "inconclusive": "open",
     "not tested": "not tested",
 }
 """How a verdict is written."""
 
 MARKS: Final[dict[Verdict, str]] = {
-    "for": "for",
-    "against": "against",
+    "for": "+ for",
+    "against": "\N{MINUS SIGN} against",
     "inconclusive": "open",
     "not tested": "—",
 }

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from dumbbell.dossier.clauses import Measure
     from dumbbell.dossier.outcome import Dossier, Evidence
     from dumbbell.dossier.search import Path
-    from dumbbell.dossier.verdict import Verdict
 
 _NAMES = {
     "rate": "rate",
@@ -35,19 +34,11 @@ def label(cc: str) -> str:
     return style_of(cc).label
 
 
-def tally(dossier: Dossier) -> str:
-    """How many clauses there is evidence for and against."""
-    verdicts = [finding.verdict(dossier.cc) for finding in dossier.findings]
-    said: dict[Verdict, str] = {
-        "for": "evidence for it on",
-        "against": "against it on",
-        "inconclusive": "open on",
-    }
-    parts = [f"{text} {verdicts.count(verdict)}" for verdict, text in said.items()]
-    if "not tested" in verdicts:
-        parts.append(f"not tested on {verdicts.count('not tested')}")
-    clauses = f"{len(verdicts)} clause{'s' * (len(verdicts) != 1)}"
-    return f"{label(dossier.cc)} on {clauses} of RFC 9743: {', '.join(parts)}."
+def heading(dossier: Dossier) -> str:
+    """What a dossier is about. It counts no verdicts: they are no score."""
+    clauses = f"{len(dossier.findings)} clause{'s' * (len(dossier.findings) != 1)}"
+    others = " and ".join(label(cc) for cc in dossier.references if cc != dossier.cc)
+    return f"{label(dossier.cc)} beside {others}: evidence on {clauses} of RFC 9743"
 
 
 def limit(measure: Measure) -> str:
@@ -98,12 +89,17 @@ def named(evidence: Evidence, dossier: Dossier) -> str:
 
 def path(settings: Mapping[str, Any]) -> str:
     """A path in words: ``rate 8.8 Mbit/s, queue 0.35 BDP, base RTT 121 ms, flows 8``."""
-    parts = []
-    for key, value in settings.items():
-        last = key.rpartition(".")[2]
-        name = "existing" if key == "flow.existing.cc" else _NAMES.get(last, last)
-        parts.append(f"{name} {_short(value)}")
-    return ", ".join(parts)
+    return ", ".join(f"{named_key(key)} {_short(value)}" for key, value in settings.items())
+
+
+def named_key(key: str) -> str:
+    """The key of an axis in a word or two."""
+    last = key.rpartition(".")[2]
+    if key == "flow.existing.cc":
+        return "beside"
+    if key == "flow.media.app_rate":
+        return "UDP load"
+    return _NAMES.get(last, last)
 
 
 def at(measure: Measure, found: Path, dossier: Dossier) -> str:
