@@ -1,14 +1,15 @@
 //! The list of algorithms: one place that gives the enum, the names and the parsing.
 
+use crate::abe::{BETA_ECN_CUBIC, BETA_ECN_RENO};
 use crate::arithmetic::Arithmetic;
 use crate::bbr::version;
 use crate::{
-    Ack, AdaptiveUdt, AnyArithmetic, AnySlowStart, Balia, BbrV1, BbrV3, Bic, BicLinux, ConfigError,
-    CongestionControl, CongestionEvent, ConnectionConfig, ControlParameters, Copa, Cubic,
-    Cubic2006, CubicLinux, CubicParameters, CustomAlgorithm, Dbac, Dctcp, Fast, HighSpeed, Htcp,
-    Hybla, Illinois, LedbatPlusPlus, Lia, Metric, Olia, OptionInfo, Options, Path, Prague, Reno,
-    Scalable, Sent, StandardSlowStart, Udt, Vegas, WeightedVegas, Westwood, WindowRule, Windowed,
-    Yeah,
+    Abe, Ack, AdaptiveUdt, AnyArithmetic, AnySlowStart, Balia, BbrV1, BbrV3, Bic, BicLinux, Cdg,
+    ConfigError, CongestionControl, CongestionEvent, ConnectionConfig, ControlParameters, Copa,
+    Cubic, Cubic2006, CubicLinux, CubicParameters, CustomAlgorithm, Dbac, Dctcp, Fast, HighSpeed,
+    Htcp, Hybla, Illinois, LedbatPlusPlus, Lia, Lp, Metric, Nv, Olia, OptionInfo, Options, Path,
+    Prague, Reno, Scalable, Sent, StandardSlowStart, Udt, Vegas, Veno, WeightedVegas, Westwood,
+    WindowRule, Windowed, Yeah,
 };
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
@@ -135,14 +136,17 @@ algorithms! {
         BbrV3::from_options(version::V3, options, init).map(Box::new)
     };
     /// Reno.
-    "reno" Reno(Windowed<Reno, AnySlowStart>) = |options, init| windowed(Reno, options, init);
+    "reno" Reno(Windowed<Abe<Reno>, AnySlowStart>) = |options, init| {
+        windowed(Abe::from_options(Reno, BETA_ECN_RENO, options)?, options, init)
+    };
     /// CUBIC.
-    "cubic" Cubic(Windowed<AnyArithmetic<Cubic, CubicLinux>, AnySlowStart>) = |options, init| {
+    "cubic" Cubic(Windowed<Abe<AnyArithmetic<Cubic, CubicLinux>>, AnySlowStart>) = |options, init| {
         let parameters = CubicParameters::from_options(options)?;
         let rule = match Arithmetic::as_the_transport(options, init)? {
             Arithmetic::Exact => AnyArithmetic::Exact(Cubic::new(parameters)),
             Arithmetic::Linux => AnyArithmetic::Linux(Box::new(CubicLinux::new(parameters))),
         };
+        let rule = Abe::from_options(rule, BETA_ECN_CUBIC, options)?;
         windowed_from(rule, AnySlowStart::LINUX, 0.0, options, init)
     };
     /// CUBIC as of Linux 2.6.18.
@@ -191,6 +195,24 @@ algorithms! {
     /// Vegas.
     "vegas" Vegas(Windowed<Vegas, AnySlowStart>) = |options, init| {
         windowed(Vegas::from_options(options)?, options, init)
+    };
+    /// Veno.
+    "veno" Veno(Windowed<Veno, AnySlowStart>) = |options, init| {
+        windowed(Veno::from_options(options)?, options, init)
+    };
+    /// CDG.
+    "cdg" Cdg(Box<Windowed<Cdg, StandardSlowStart>>) = |options, init| {
+        let rule = Cdg::from_options(options, init)?;
+        Ok(Box::new(Windowed::new(rule, StandardSlowStart, init)))
+    };
+    /// TCP-LP.
+    "lp" Lp(Windowed<Lp, AnySlowStart>) = |options, init| {
+        windowed(Lp::default(), options, init)
+    };
+    /// TCP-NV.
+    "nv" Nv(Box<Windowed<Nv, AnySlowStart>>) = |options, init| {
+        let rule = Nv::from_options(options, init)?;
+        windowed(rule, options, init).map(Box::new)
     };
     /// FAST.
     "fast" Fast(Windowed<Fast, AnySlowStart>) = |options, init| {

@@ -178,7 +178,7 @@ impl Options {
     ///
     /// # Errors
     /// [`ConfigError::BadValue`] if the value is the name of none.
-    pub fn choice<T: Copy + PartialEq>(
+    pub fn choice<T: Clone + PartialEq>(
         &mut self,
         key: &'static str,
         default: T,
@@ -188,7 +188,7 @@ impl Options {
         let usual = choices.iter().find(|(_, value)| *value == default).map_or("", |pair| pair.0);
         let Some(text) = self.take(key, usual.to_owned(), valid) else { return Ok(default) };
         match choices.iter().find(|(name, _)| *name == text) {
-            Some(&(_, value)) => Ok(value),
+            Some((_, value)) => Ok(value.clone()),
             None => Err(self.bad_value(key, text, valid)),
         }
     }

@@ -1,6 +1,9 @@
 //! Slow start: the trait, the standard algorithm, and the choice of one by the option `hystart`.
 
-use crate::{Ack, ConfigError, HyStart, HyStartNs3, HyStartPlusPlus, Metric, Options, Path};
+use crate::{
+    Ack, ConfigError, HyStart, HyStartNs3, HyStartPlusPlus, Metric, Options, Path, Search,
+};
+use alloc::boxed::Box;
 
 /// How a window grows in slow start, and when slow start ends before there is loss.
 ///
@@ -55,7 +58,7 @@ pub struct StandardSlowStart;
 impl SlowStart for StandardSlowStart {}
 
 /// The slow start that the option `hystart` names.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum AnySlowStart {
     /// Standard slow start.
     Standard(StandardSlowStart),
@@ -65,6 +68,8 @@ pub enum AnySlowStart {
     HyStartNs3(HyStartNs3),
     /// RFC 9406's HyStart++.
     HyStartPlusPlus(HyStartPlusPlus),
+    /// draft-chung-ccwg-search's SEARCH, boxed because it has more state.
+    Search(Box<Search>),
 }
 
 impl AnySlowStart {
@@ -76,7 +81,7 @@ impl AnySlowStart {
     /// Takes the option `hystart`.
     ///
     /// # Errors
-    /// If its value is none of `on`, `off`, `plusplus`, `train`, `delay` and `ns-3`.
+    /// If its value is none of `on`, `off`, `plusplus`, `train`, `delay`, `ns-3` and `search`.
     pub fn from_options(
         options: &mut Options,
         default: AnySlowStart,
@@ -91,8 +96,9 @@ impl AnySlowStart {
                 ("train", AnySlowStart::HyStart(HyStart::new(true, false))),
                 ("delay", AnySlowStart::HyStart(HyStart::new(false, true))),
                 ("ns-3", AnySlowStart::HyStartNs3(HyStartNs3::new())),
+                ("search", AnySlowStart::Search(Box::default())),
             ],
-            "on, off, plusplus, train, delay or ns-3",
+            "on, off, plusplus, train, delay, ns-3 or search",
         )
     }
 }
@@ -105,6 +111,7 @@ impl SlowStart for AnySlowStart {
             AnySlowStart::HyStart(hystart) => hystart.should_exit(cwnd, path, ack),
             AnySlowStart::HyStartNs3(hystart) => hystart.should_exit(cwnd, path, ack),
             AnySlowStart::HyStartPlusPlus(hystart) => hystart.should_exit(cwnd, path, ack),
+            AnySlowStart::Search(search) => search.should_exit(cwnd, path, ack),
         }
     }
 
@@ -115,6 +122,7 @@ impl SlowStart for AnySlowStart {
             AnySlowStart::HyStart(hystart) => hystart.increase(cwnd, path, ack),
             AnySlowStart::HyStartNs3(hystart) => hystart.increase(cwnd, path, ack),
             AnySlowStart::HyStartPlusPlus(hystart) => hystart.increase(cwnd, path, ack),
+            AnySlowStart::Search(search) => search.increase(cwnd, path, ack),
         }
     }
 
@@ -124,6 +132,7 @@ impl SlowStart for AnySlowStart {
             AnySlowStart::HyStart(hystart) => hystart.on_exit(),
             AnySlowStart::HyStartNs3(hystart) => hystart.on_exit(),
             AnySlowStart::HyStartPlusPlus(hystart) => hystart.on_exit(),
+            AnySlowStart::Search(search) => search.on_exit(),
         }
     }
 
@@ -133,6 +142,7 @@ impl SlowStart for AnySlowStart {
             AnySlowStart::HyStart(hystart) => hystart.restart(path),
             AnySlowStart::HyStartNs3(hystart) => hystart.restart(path),
             AnySlowStart::HyStartPlusPlus(hystart) => hystart.restart(path),
+            AnySlowStart::Search(search) => search.restart(path),
         }
     }
 
@@ -142,6 +152,7 @@ impl SlowStart for AnySlowStart {
             AnySlowStart::HyStart(hystart) => hystart.inspect(show),
             AnySlowStart::HyStartNs3(hystart) => hystart.inspect(show),
             AnySlowStart::HyStartPlusPlus(hystart) => hystart.inspect(show),
+            AnySlowStart::Search(search) => search.inspect(show),
         }
     }
 }

@@ -1,0 +1,146 @@
+//! ABE, alternative backoff with ECN (RFC 8511): after a mark the window is reduced less than after a
+//! loss, because a mark comes from a short queue.
+//!
+//! ```text
+//! ECN echo:  ssthresh = max(beta_ecn * FlightSize, 2)      (section 3)
+//! loss:      as without ABE
+//! ```
+//!
+//! `beta_ecn` is 0.8 for Reno, whose `beta` is 0.5, and 0.85 for CUBIC, whose `beta` is 0.7 (section
+//! 3.1). The rest of a rule's reaction, such as CUBIC's `W_max`, is that to a loss. As in the rules,
+//! `cwnd` stands for `FlightSize`.
+
+use crate::{Ack, ConfigError, CongestionEvent, Metric, Options, Path, Signal, WindowRule};
+use dumbbell_units::Span;
+
+/// `beta_ecn` for Reno.
+pub(crate) const BETA_ECN_RENO: f64 = 0.8;
+/// `beta_ecn` for CUBIC.
+pub(crate) const BETA_ECN_CUBIC: f64 = 0.85;
+
+/// A rule with ABE if it is on.
+#[derive(Clone, Debug)]
+pub struct Abe<R> {
+    rule: R,
+    /// The share of the window that an ECN echo leaves; `None` for that of the rule.
+    beta_ecn: Option<f64>,
+}
+
+impl<R: WindowRule> Abe<R> {
+    /// Takes the options `abe` and `beta_ecn`.
+    ///
+    /// # Errors
+    /// If one of them has a value that it cannot have.
+    pub(crate) fn from_options(
+        rule: R,
+        beta_ecn: f64,
+        options: &mut Options,
+    ) -> Result<Abe<R>, ConfigError> {
+        let is_on = options.switch("abe", false)?;
+        let beta_ecn = options.number("beta_ecn", beta_ecn, 0.1..=0.99, "0.1 to 0.99")?;
+        Ok(Abe { rule, beta_ecn: is_on.then_some(beta_ecn) })
+    }
+}
+
+// No default body may stand in for the rule's own method.
+#[deny(clippy::missing_trait_methods)]
+impl<R: WindowRule> WindowRule for Abe<R> {
+    #[inline]
+    fn increase(&mut self, cwnd: f64, acked: f64, path: &Path, ack: &Ack) -> f64 {
+        self.rule.increase(cwnd, acked, path, ack)
+    }
+
+    fn decrease(&mut self, cwnd: f64, path: &Path, event: &CongestionEvent) -> f64 {
+        let after_loss = self.rule.decrease(cwnd, path, event);
+        match self.beta_ecn {
+            Some(beta_ecn) if event.signal == Signal::Ecn => cwnd * beta_ecn,
+            _ => after_loss,
+        }
+    }
+
+    #[inline]
+    fn observe(&mut self, path: &Path, ack: &Ack) {
+        self.rule.observe(path, ack);
+    }
+
+    #[inline]
+    fn set_window(
+        &mut self,
+        cwnd: f64,
+        ssthresh: f64,
+        path: &Path,
+        ack: &Ack,
+    ) -> Option<(f64, f64)> {
+        self.rule.set_window(cwnd, ssthresh, path, ack)
+    }
+
+    #[inline]
+    fn grows_when_app_limited(&self) -> bool {
+        self.rule.grows_when_app_limited()
+    }
+
+    fn on_timeout(&mut self) {
+        self.rule.on_timeout();
+    }
+
+    fn on_undo(&mut self) {
+        self.rule.on_undo();
+    }
+
+    fn on_restart(&mut self, path: &Path, pause: Span) {
+        self.rule.on_restart(path, pause);
+    }
+
+    fn on_mtu_update(&mut self, factor: f64) {
+        self.rule.on_mtu_update(factor);
+    }
+
+    fn inspect(&self, show: &mut dyn FnMut(Metric)) {
+        self.rule.inspect(show);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Algorithm, CongestionControl, CongestionEvent, ConnectionConfig, Path};
+    use dumbbell_units::{Span, Time};
+
+    /// The window of 100 packets after an event.
+    fn after(text: &str, event: CongestionEvent) -> f64 {
+        let config = ConnectionConfig::new(Time::ZERO, 1448).with_initial_window(100.0);
+        let mut algorithm = Algorithm::parse(text, &config).expect(text);
+        algorithm.on_congestion(&Path::new(1448, Time::ZERO), &event);
+        algorithm.control().cwnd
+    }
+
+    #[test]
+    fn a_mark_leaves_beta_ecn_and_a_loss_what_it_always_does() {
+        for (text, mark, loss) in [
+            ("reno", 50.0, 50.0),
+            ("reno(abe=on)", 80.0, 50.0),
+            ("cubic", 70.0, 70.0),
+            ("cubic(abe=on)", 85.0, 70.0),
+            ("cubic(abe=on, beta_ecn=0.9)", 90.0, 70.0),
+            ("cubic(abe=on, arithmetic=linux)", 85.0, 70.0),
+        ] {
+            assert_eq!(after(text, CongestionEvent::ecn()), mark, "{text}");
+            assert_eq!(after(text, CongestionEvent::loss()), loss, "{text}");
+            assert_eq!(after(text, CongestionEvent::timeout()), 1.0, "{text}");
+        }
+    }
+
+    #[test]
+    fn cubic_grows_to_the_same_plateau_after_a_mark() {
+        // The window that was reached stays W_max, so K is shorter: cbrt(15 / 0.4) = 3.35 s.
+        let config = ConnectionConfig::new(Time::ZERO, 1448).with_initial_window(100.0);
+        let mut cubic = Algorithm::parse("cubic(abe=on)", &config).expect("valid");
+        let mut path = Path::new(1448, Time::ZERO);
+        cubic.on_congestion(&path, &CongestionEvent::ecn());
+        path.cwnd_limited = true;
+        path.now = Time::ZERO + Span::from_millis(1);
+        cubic.on_ack(&path, &crate::Ack::new(1));
+        let mut k = 0.0;
+        cubic.inspect(&mut |shown| k = if shown.name == "K" { shown.value } else { k });
+        assert!((k - 3.347).abs() < 0.01, "{k}");
+    }
+}

@@ -1,0 +1,195 @@
+//! Veno (Fu and Liew, "TCP Veno: TCP enhancement for transmission over wireless access networks",
+//! IEEE JSAC 21(2), 2003), as Linux's `tcp_veno.c` implements it.
+//!
+//! Reno that tells losses at random from those of a full queue by the packets in the queue, `N`, from
+//! the last round-trip time and the minimum ever:
+//!
+//! ```text
+//! N = cwnd (RTT - BaseRTT) / RTT
+//! growth:  N < beta: 1 packet a round trip;  else 1 packet every other round trip
+//! loss:    N < beta: cwnd = 4/5 cwnd;        else cwnd = 1/2 cwnd
+//! ```
+//!
+//! with `beta` 3. With two samples or fewer since the connection began, and while packets arrive out
+//! of order, it is Reno.
+//!
+//! | | paper | Linux | here |
+//! |---|---|---|---|
+//! | `RTT` | minimum of the last round trip | of the last acknowledgement | Linux |
+//! | `N` | exact | in half packets | exact |
+//! | after idle | unspecified | measures `BaseRTT` anew | Linux |
+//! | window in congestion avoidance | fractions | whole packets | fractions |
+
+use crate::{Ack, CaState, ConfigError, CongestionEvent, Metric, Options, Path, WindowRule};
+use dumbbell_units::Span;
+
+/// With at most this many round-trip time samples it acts as Reno.
+const FEW_SAMPLES: u32 = 2;
+
+/// Veno's rule.
+#[derive(Clone, Copy, Debug)]
+pub struct Veno {
+    beta: f64,
+    base_rtt: Option<Span>,
+    /// Minimum since the window was last allowed to grow (Linux's `minrtt`).
+    min_rtt: Option<Span>,
+    /// Round-trip time samples since the connection began (Linux's `cntrtt`).
+    samples: u32,
+    /// Packets in the queue.
+    n: f64,
+    /// Whether the flow acts as Reno on this acknowledgement.
+    reno: bool,
+}
+
+impl Veno {
+    /// Takes the option `beta`.
+    ///
+    /// # Errors
+    /// If it has a value that it cannot have.
+    pub fn from_options(options: &mut Options) -> Result<Veno, ConfigError> {
+        let beta = options.number("beta", 3.0, 0.0..=1e6, "0 to 10^6 packets")?;
+        Ok(Veno { beta, base_rtt: None, min_rtt: None, samples: 0, n: 0.0, reno: true })
+    }
+}
+
+impl WindowRule for Veno {
+    #[inline]
+    fn increase(&mut self, cwnd: f64, acked: f64, _path: &Path, _ack: &Ack) -> f64 {
+        let round_trips = if self.reno || self.n < self.beta { 1.0 } else { 2.0 };
+        acked / (cwnd * round_trips)
+    }
+
+    fn decrease(&mut self, cwnd: f64, _path: &Path, _event: &CongestionEvent) -> f64 {
+        cwnd * if self.n < self.beta { 0.8 } else { 0.5 }
+    }
+
+    fn observe(&mut self, path: &Path, ack: &Ack) {
+        if path.ca_state != CaState::Open && !self.reno {
+            self.min_rtt = None; // measured anew once the state is open again
+        }
+        self.reno = path.ca_state != CaState::Open;
+        if let Some(rtt) = ack.rtt {
+            self.base_rtt = Some(self.base_rtt.map_or(rtt, |base| base.min(rtt)));
+            self.min_rtt = Some(self.min_rtt.map_or(rtt, |min| min.min(rtt)));
+            self.samples = self.samples.saturating_add(1);
+        }
+    }
+
+    /// Measures `N`; the window grows by [`increase`](Self::increase).
+    fn set_window(
+        &mut self,
+        cwnd: f64,
+        _ssthresh: f64,
+        path: &Path,
+        _ack: &Ack,
+    ) -> Option<(f64, f64)> {
+        if self.reno || !path.cwnd_limited {
+            return None;
+        }
+        self.reno = self.samples <= FEW_SAMPLES;
+        if let (Some(base), Some(rtt)) = (self.base_rtt, self.min_rtt.take())
+            && !self.reno
+            && !rtt.is_zero()
+        {
+            let (base, rtt) = (base.as_secs_f64(), rtt.as_secs_f64());
+            self.n = cwnd * (rtt - base) / rtt;
+        }
+        None
+    }
+
+    fn on_restart(&mut self, _path: &Path, _pause: Span) {
+        (self.base_rtt, self.min_rtt) = (None, None);
+    }
+
+    fn inspect(&self, show: &mut dyn FnMut(Metric)) {
+        show(Metric { name: "N", value: self.n });
+        if let Some(base) = self.base_rtt {
+            show(Metric { name: "BaseRTT", value: base.as_secs_f64() });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_path::{Link, TestPath, init};
+    use crate::{AnySlowStart, CongestionControl, Windowed};
+    use dumbbell_units::Time;
+
+    fn rule() -> Veno {
+        Veno::from_options(&mut "veno".parse().expect("well formed")).expect("within range")
+    }
+
+    fn veno(link: Link) -> TestPath<Windowed<Veno, AnySlowStart>> {
+        TestPath::new(Windowed::new(rule(), AnySlowStart::STANDARD, &init(1)), link)
+    }
+
+    /// The window before the next reduction and after it.
+    fn reduction(flow: &mut TestPath<Windowed<Veno, AnySlowStart>>) -> (f64, f64) {
+        let mut before = 0.0;
+        assert!(flow.run_until(Span::from_secs(120), |flow| {
+            let reducing = flow.path.ca_state.is_reducing();
+            if !reducing {
+                before = flow.algorithm.control().cwnd;
+            }
+            reducing
+        }));
+        (before, flow.algorithm.control().cwnd)
+    }
+
+    /// tcp_veno_cong_avoid with `cwnd` 50, `basertt` 100 ms: `diff` is 2 * 50 - 2 * 50 * 100 / `rtt`.
+    #[test]
+    fn n_and_what_follows_from_it_are_those_of_the_kernel_s_code() {
+        // RTT in ms, diff of the kernel in packets, growth of a round trip, share left by a loss.
+        for (ms, diff, growth, left) in [
+            (100, 0.0, 1.0, 0.8),
+            (105, 2.5, 1.0, 0.8),
+            (107, 3.5, 0.5, 0.5),
+            (200, 25.0, 0.5, 0.5),
+        ] {
+            let mut rule = rule();
+            let mut path = Path::new(1448, Time::ZERO);
+            path.cwnd_limited = true;
+            for ms in [100, 100, 100, ms] {
+                let ack = Ack::new(1).with_rtt(Some(Span::from_millis(ms)));
+                rule.observe(&path, &ack);
+                assert_eq!(rule.set_window(50.0, 20.0, &path, &ack), None);
+            }
+            assert!((rule.n - diff).abs() <= 0.5, "{ms} ms: {}", rule.n);
+            let grown = rule.increase(50.0, 50.0, &path, &Ack::new(50));
+            assert!((grown - growth).abs() < 1e-12, "{ms} ms: {grown}");
+            let after = rule.decrease(50.0, &path, &CongestionEvent::loss());
+            assert!((after - 50.0 * left).abs() < 1e-12, "{ms} ms: {after}");
+        }
+    }
+
+    #[test]
+    fn a_loss_without_a_queue_leaves_four_fifths_of_the_window() {
+        let windowed = Windowed::new(rule(), AnySlowStart::STANDARD, &init(1));
+        let mut flow = TestPath::new(windowed.with_ssthresh(100.0), Link::new(100.0, 100, 100.0));
+        flow.link.loses = |seq| seq == 5000;
+        let (before, after) = reduction(&mut flow);
+        assert!((after / before - 0.8).abs() < 0.01, "{before} to {after}");
+    }
+
+    #[test]
+    fn a_loss_of_a_full_queue_halves_the_window() {
+        let mut flow = veno(Link::new(20.0, 50, 100.0));
+        flow.run_ms(20_000);
+        let (before, after) = reduction(&mut flow);
+        assert!((after / before - 0.5).abs() < 0.01, "{before} to {after}");
+    }
+
+    #[test]
+    fn above_beta_packets_in_the_queue_the_window_grows_half_as_fast() {
+        let mut flow = veno(Link::new(20.0, 50, 2000.0));
+        flow.algorithm.on_congestion(&flow.path.clone(), &CongestionEvent::loss());
+        // 86 packets fill the path; from there on one packet every other round trip.
+        assert!(flow.run_until(Span::from_secs(100), |flow| flow.inspect("N") > 4.0));
+        let (cwnd, rounds) = (flow.algorithm.control().cwnd, 20);
+        let rtt = flow.path.srtt.expect("measured");
+        flow.run(rtt * rounds, |_| ());
+        let grown = flow.algorithm.control().cwnd - cwnd;
+        assert!((grown - 10.0).abs() < 1.5, "{grown} in {rounds} round trips");
+    }
+}
