@@ -92,6 +92,40 @@ def test_percentiles_and_slowdown_are_those_of_the_transfers(result: Result) -> 
     assert row["load_offered"] == pytest.approx(8 * sum(times["bytes"]) / 20e6 / 20)
 
 
+def test_a_sweep_has_the_completion_times_of_its_results(tmp_path: Path) -> None:
+    text = TEXT.replace("seeds = 2\n", "seeds = 1\n")
+    sweep = text + '[sweep]\n"link.bottleneck.rate" = ["20 Mbit/s", "50 Mbit/s"]\n'
+    (tmp_path / "web.toml").write_text(sweep)
+    swept = dumbbell.sweep(tmp_path / "web.toml", out=tmp_path / "out")
+    for rate in (20, 50):
+        one = dumbbell.run(Experiment.parse(text).override(f"link.bottleneck.rate={rate} Mbit/s"))
+        expected = metrics.transfer_summary(one).row(0, named=True)
+        run = swept.dataset.table("runs").filter(rate=rate * 1e6).row(0, named=True)
+        flows = swept.dataset.table("flows").filter(rate=rate * 1e6)
+        web = flows.filter(flow="web").row(0, named=True)
+        for metric in metrics.TRANSFER_METRICS:
+            assert web[metric] == pytest.approx(expected[metric]), metric
+            if not metric.startswith("load"):
+                assert run[metric] == pytest.approx(expected[metric]), metric
+        assert flows.filter(flow="bulk")["transfers"].to_list() == [None]
+
+
+def test_responsiveness_of_an_idle_path_is_its_round_trips_per_minute() -> None:
+    # draft-ietf-ippm-responsiveness: 60 s over the round-trip time, 40 ms and the transmission of
+    # packets of 52 and 53 bytes at 20 Mbit/s.
+    link = Link(name="b", rate="20 Mbit/s", delay="20 ms")
+    ping = {"arrivals": "periodic(every=100 ms)", "sizes": "constant(size=1 B)"}
+    probes = Flow(name="ping", cc="cubic", **ping)  # type: ignore[arg-type]
+    idle = dumbbell.run(Experiment(links=[link], flows=[probes], duration="10 s"))
+    assert metrics.responsiveness(idle)["rpm"].item() == pytest.approx(1500, rel=0.002)
+    # A full queue of 1 BDP doubles the round-trip time.
+    bulk = Flow(name="bulk", cc="cubic")
+    loaded = dumbbell.run(Experiment(links=[link], flows=[probes, bulk], duration="60 s"))
+    rpm = metrics.responsiveness(loaded).row(0, named=True)
+    assert rpm["flow"] == "ping"
+    assert 750 <= rpm["rpm"] < 1300
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("sizes", ["exponential(mean=2 MB)", "constant(size=2 MB)"])
 @pytest.mark.parametrize("load", [0.3, 0.5, 0.7])

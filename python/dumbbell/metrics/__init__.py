@@ -32,7 +32,12 @@ from dumbbell.metrics.summaries import (
     run_summary,
     summary,
 )
-from dumbbell.metrics.transfers import TRANSFER_METRICS, completion_times, transfer_summary
+from dumbbell.metrics.transfers import (
+    TRANSFER_METRICS,
+    completion_times,
+    responsiveness,
+    transfer_summary,
+)
 
 METRICS = (
     throughput,
@@ -50,6 +55,7 @@ METRICS = (
     share_variance,
     completion_times,
     transfer_summary,
+    responsiveness,
 )
 """The metrics that `dumbbell list` and the reference show."""
 
@@ -78,6 +84,7 @@ __all__ = [
     "median",
     "over_flows",
     "queueing_delay",
+    "responsiveness",
     "retransmission_share",
     "run_summary",
     "share_variance",

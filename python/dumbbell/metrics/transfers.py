@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
@@ -36,13 +37,15 @@ def completion_times(result: SampledRuns) -> pl.DataFrame:
     """
     if not result.transfers.width:
         return pl.DataFrame(schema=_SCHEMA)
-    rates = _path_rates(result)
+    return times_of(result.transfers, _with_rates(result))
+
+
+def times_of(transfers: pl.DataFrame, flows: pl.DataFrame) -> pl.DataFrame:
+    """`completion_times` of rows of transfers; `flows` are those of a result with their `rate`."""
     took = pl.col("completed") - pl.col("start")
     idle = 2 * pl.col("base_rtt") + 8 * pl.col("bytes") / pl.col("rate")
-    of_flows = result.flows.select("seed", "flow", "base_rtt").with_columns(
-        rate=pl.col("flow").cast(pl.String).replace_strict(rates, return_dtype=pl.Float64)
-    )
-    joined = result.transfers.join(of_flows, on=["seed", "flow"], maintain_order="left")
+    of_flows = flows.select("seed", "flow", "base_rtt", "rate")
+    joined = transfers.join(of_flows, on=["seed", "flow"], maintain_order="left")
     return joined.select(*FLOW, "start", "bytes", took=took, slowdown=took / idle)
 
 
@@ -61,25 +64,16 @@ def transfer_summary(result: SampledRuns) -> pl.DataFrame:
         completion_p99 (s), slowdown_mean, slowdown_p99, load_offered, load_carried (1 is the
         whole rate).
     """
-    took, slowdown, complete = pl.col("took"), pl.col("slowdown"), pl.col("took").is_not_null()
-    times = completion_times(result).group_by(FLOW, maintain_order=True)
-    each = times.agg(
-        transfers=pl.len(),
-        completed_share=complete.mean(),
-        completion_p50=took.median(),
-        completion_p95=took.quantile(0.95, "linear"),
-        completion_p99=took.quantile(0.99, "linear"),
-        slowdown_mean=slowdown.mean(),
-        slowdown_p99=slowdown.quantile(0.99, "linear"),
-        offered=pl.col("bytes").sum(),
+    return summary_of(completion_times(result), _with_rates(result))
+
+
+def summary_of(times: pl.DataFrame, flows: pl.DataFrame) -> pl.DataFrame:
+    """`transfer_summary` of rows of `times_of`; `flows` are those of a result with their `rate`."""
+    each = times.group_by(FLOW, maintain_order=True).agg(
+        *over_transfers(), offered=pl.col("bytes").sum()
     )
-    rate = (
-        pl.col("flow")
-        .cast(pl.String)
-        .replace_strict(_path_rates(result), return_dtype=pl.Float64, default=None)
-    )
-    bits = rate * (pl.col("end") - pl.col("start")) / 8
-    spans = result.flows.select("seed", "flow", "received", bits=bits)
+    bits = pl.col("rate") * (pl.col("end") - pl.col("start")) / 8
+    spans = flows.select("seed", "flow", "received", bits=bits)
     return each.join(spans, on=["seed", "flow"], maintain_order="left").select(
         *FLOW,
         *TRANSFER_METRICS[:-2],
@@ -87,6 +81,42 @@ def transfer_summary(result: SampledRuns) -> pl.DataFrame:
         load_carried=pl.col("received") / pl.col("bits"),
     )
 
+
+def over_transfers() -> list[pl.Expr]:
+    """The metrics of a group of transfers, of rows of `times_of`: all but the loads."""
+    took, slowdown, complete = pl.col("took"), pl.col("slowdown"), pl.col("took").is_not_null()
+    return [
+        pl.len().alias("transfers"),
+        complete.mean().alias("completed_share"),
+        took.median().alias("completion_p50"),
+        took.quantile(0.95, "linear").alias("completion_p95"),
+        took.quantile(0.99, "linear").alias("completion_p99"),
+        slowdown.mean().alias("slowdown_mean"),
+        slowdown.quantile(0.99, "linear").alias("slowdown_p99"),
+    ]
+
+
+def responsiveness(result: SampledRuns) -> pl.DataFrame:
+    """Round trips per minute of flows of transfers of a packet each: the latency under load.
+
+    Formula: ``60 / TM``, where TM is the mean of the shortest 95 % of all ``took / 2``, s: a
+    transfer of one packet takes a round trip for the handshake and one for the data. Transfers that
+    are not complete count as the longest. Source: draft-ietf-ippm-responsiveness, whose foreign
+    probes these are; probes on the load-bearing connections themselves there are none.
+
+    Returns:
+        Columns seed, flow, cc, rpm; a row for every flow whose largest transfer is at most
+        `PROBE` bytes.
+    """
+    round_trip = pl.col("took").fill_null(math.inf).sort() / 2
+    kept = (pl.len() * 0.95).ceil().cast(pl.UInt32)
+    probes = completion_times(result).group_by(FLOW, maintain_order=True)
+    rpm = probes.agg(rpm=60 / round_trip.head(kept).mean(), largest=pl.col("bytes").max())
+    return rpm.filter(pl.col("largest") <= PROBE).drop("largest")
+
+
+PROBE: Final = 1448
+"""The largest transfer that fits into a packet, bytes."""
 
 _SCHEMA: Final = {
     "seed": pl.UInt64,
@@ -97,6 +127,13 @@ _SCHEMA: Final = {
     "took": pl.Float64,
     "slowdown": pl.Float64,
 }
+
+
+def _with_rates(result: SampledRuns) -> pl.DataFrame:
+    """The flows of a result, each with the mean rate of the slowest link of its path."""
+    name = pl.col("flow").cast(pl.String)
+    rate = name.replace_strict(_path_rates(result), return_dtype=pl.Float64, default=None)
+    return result.flows.with_columns(rate=rate)
 
 
 def _path_rates(result: SampledRuns) -> dict[str, float | None]:

@@ -13,7 +13,8 @@ from dumbbell.engine import simulation
 from dumbbell.engine.cluster import check_build
 from dumbbell.errors import DumbbellError
 from dumbbell.experiment.capacity import capacity
-from dumbbell.results.tables import FinishedRun, FlowInfo, Participants, tables
+from dumbbell.metrics.transfers import over_transfers, summary_of, times_of
+from dumbbell.results.tables import TRANSFERS, FinishedRun, FlowInfo, Participants, tables
 from dumbbell.sweeps.plan import EFFORT, Run, build
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ class _Chunk:
     series: pl.DataFrame
     links: pl.DataFrame
     scenarios: list[dict[str, Any]]
+    transfers: pl.DataFrame = field(default_factory=pl.DataFrame)
 
     def capacities(self, spans: pl.DataFrame) -> list[float | None]:
         keys = ("rate_bps", "rates", "trace_ms", "bucket_bytes")
@@ -59,6 +61,26 @@ class _Chunk:
         }
         rows = spans.select("seed", "link", "begin", "end").iter_rows()
         return [capacity(*limits[number, link], *span) for number, link, *span in rows]
+
+    def with_rates(self) -> pl.DataFrame:
+        """The flows, each with the mean rate of the slowest link of its path."""
+        spans = [
+            (number, link["name"], 0.0, scenario["duration_ns"] / 1e9)
+            for number, scenario in enumerate(self.scenarios)
+            for link in scenario["links"]
+        ]
+        rows = pl.DataFrame(spans, schema=["seed", "link", "begin", "end"], orient="row")
+        bits = {span[:2]: limit for span, limit in zip(spans, self.capacities(rows), strict=True)}
+        rates: dict[tuple[int, str], float | None] = {}
+        for number, scenario in enumerate(self.scenarios):
+            duration = scenario["duration_ns"] / 1e9
+            for flow in scenario["flows"]:
+                crossed = [bits[number, link] for link in flow["path"]]
+                limits = [amount / duration for amount in crossed if amount is not None]
+                rates[number, flow["name"]] = min(limits, default=None)
+        flows = self.flows.select("seed", pl.col("flow").cast(pl.String)).iter_rows()
+        rate = [rates[number, name] for number, name in flows]
+        return self.flows.with_columns(rate=pl.Series(rate, dtype=pl.Float64))
 
 
 def simulate(
@@ -84,14 +106,29 @@ def simulate(
         monitor.over, monitor.cost = monitor.over + monitor.cost, 0.0
         finished.append(FinishedRun(number, _participants(scenario), output))
         scenarios.append(scenario)
-    chunk = _Chunk(**tables(finished, only=("flows", "series", "links")), scenarios=scenarios)
+    made = tables(finished, only=("flows", "series", "links", TRANSFERS))
+    chunk = _Chunk(**made, scenarios=scenarios)
     flows, links = metrics.summary(chunk), metrics.link_summary(chunk)
     effort = {name: [run.output.meta[name] for run in finished] for name in EFFORT}
     summary = metrics.run_summary(chunk, flows, links).hstack(pl.DataFrame(effort))
     kept = {"runs": summary, "flows": flows, "links": links}
+    if chunk.transfers.width:
+        kept |= _with_transfers(chunk, summary, flows)
     kept |= {"series": chunk.series, "link_series": chunk.links} if series else {}
     names = pl.Series("run", [run.name for run in runs])
     return {name: _with_names(table, names) for name, table in kept.items()}
+
+
+def _with_transfers(chunk: _Chunk, runs: pl.DataFrame, flows: pl.DataFrame) -> Tables:
+    """The tables of runs and flows with the metrics of their transfers, null without any."""
+    rated = chunk.with_rates()
+    times = times_of(chunk.transfers, rated)
+    of_runs = times.group_by("seed").agg(over_transfers())
+    of_flows = summary_of(times, rated).drop("cc")
+    return {
+        "runs": runs.join(of_runs, on="seed", how="left", maintain_order="left"),
+        "flows": flows.join(of_flows, on=["seed", "flow"], how="left", maintain_order="left"),
+    }
 
 
 def _with_names(table: pl.DataFrame, names: pl.Series) -> pl.DataFrame:
