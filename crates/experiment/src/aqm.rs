@@ -3,8 +3,8 @@
 use crate::call::{Call, CallKind, OptionKind, Resolved, Values};
 use crate::quantity::{PACKETS, SIZE, TIME, ValueError, fail};
 use dumbbell_net::{
-    AqmConfig, CodelConfig, DualPi2Config, FqCodelConfig, PieConfig, RedConfig, RedUnit,
-    StepConfig, StepThreshold,
+    AqmConfig, CodelConfig, DualPi2Config, FqCodelConfig, FqPieConfig, PieConfig, RedConfig,
+    RedUnit, StepConfig, StepThreshold,
 };
 use dumbbell_units::Span;
 use serde_json::Value;
@@ -38,6 +38,27 @@ const CE_THRESHOLD: OptionKind = option(
     Values::QuantityOrOff(&TIME),
     "queueing delay above which every ECN-capable packet is marked",
 );
+
+const PIE_TARGET: OptionKind =
+    option("target", "15 ms", Values::Quantity(&TIME), "target queueing delay");
+const PIE_UPDATE: OptionKind =
+    option("update", "15 ms", Values::Quantity(&TIME), "interval of its updates");
+const PIE_BURST: OptionKind =
+    option("burst", "150 ms", Values::Quantity(&TIME), "burst that passes without drops");
+const PIE_ALPHA: OptionKind =
+    option("alpha", "0.125", Values::Number(1000.0), "weight of the delay, 1/s");
+const PIE_BETA: OptionKind =
+    option("beta", "1.25", Values::Number(1000.0), "weight of the delay's trend, 1/s");
+const PIE_ECN_LIMIT: OptionKind = option(
+    "ecn_limit",
+    "0.1",
+    Values::Number(1.0),
+    "drop probability above which ECN-capable packets are dropped too",
+);
+const QUANTUM: OptionKind =
+    option("quantum", "1500 B", Values::Quantity(&SIZE), "bytes per queue and round");
+const QUEUES: OptionKind =
+    option("queues", "1024", Values::Count(1, 65_536), "the number of queues");
 
 /// The active queue managements that links can have.
 pub static AQMS: &[CallKind] = &[
@@ -89,32 +110,27 @@ pub static AQMS: &[CallKind] = &[
     CallKind {
         name: "fq_codel",
         about: "CoDel in one queue per flow (RFC 8290)",
+        options: &[TARGET, INTERVAL, ECN, CE_THRESHOLD, QUANTUM, QUEUES],
+    },
+    CallKind {
+        name: "fq_pie",
+        about: "PIE in one queue per flow, as in Linux",
         options: &[
-            TARGET,
-            INTERVAL,
+            PIE_TARGET,
+            PIE_UPDATE,
+            PIE_BURST,
+            PIE_ALPHA,
+            PIE_BETA,
             ECN,
-            CE_THRESHOLD,
-            option("quantum", "1500 B", Values::Quantity(&SIZE), "bytes per queue and round"),
-            option("queues", "1024", Values::Count(1, 65_536), "the number of queues"),
+            PIE_ECN_LIMIT,
+            QUANTUM,
+            QUEUES,
         ],
     },
     CallKind {
         name: "pie",
         about: "Proportional Integral controller Enhanced (RFC 8033)",
-        options: &[
-            option("target", "15 ms", Values::Quantity(&TIME), "target queueing delay"),
-            option("update", "15 ms", Values::Quantity(&TIME), "interval of its updates"),
-            option("burst", "150 ms", Values::Quantity(&TIME), "burst that passes without drops"),
-            option("alpha", "0.125", Values::Number(1000.0), "weight of the delay, 1/s"),
-            option("beta", "1.25", Values::Number(1000.0), "weight of the delay's trend, 1/s"),
-            ECN,
-            option(
-                "ecn_limit",
-                "0.1",
-                Values::Number(1.0),
-                "drop probability above which ECN-capable packets are dropped too",
-            ),
-        ],
+        options: &[PIE_TARGET, PIE_UPDATE, PIE_BURST, PIE_ALPHA, PIE_BETA, ECN, PIE_ECN_LIMIT],
     },
     CallKind {
         name: "red",
@@ -199,14 +215,11 @@ pub fn config(aqm: &Resolved) -> AqmConfig {
             quantum: u32::try_from(aqm.whole("quantum")).unwrap_or(u32::MAX),
             queues: u32::try_from(aqm.whole("queues")).unwrap_or(u32::MAX),
         }),
-        "pie" => AqmConfig::Pie(PieConfig {
-            target: span("target"),
-            update: span("update"),
-            burst: span("burst"),
-            alpha: aqm.number("alpha"),
-            beta: aqm.number("beta"),
-            ecn: aqm.is_on("ecn"),
-            ecn_limit: aqm.number("ecn_limit"),
+        "pie" => AqmConfig::Pie(pie(aqm)),
+        "fq_pie" => AqmConfig::FqPie(FqPieConfig {
+            pie: pie(aqm),
+            quantum: u32::try_from(aqm.whole("quantum")).unwrap_or(u32::MAX),
+            queues: u32::try_from(aqm.whole("queues")).unwrap_or(u32::MAX),
         }),
         "red" => AqmConfig::Red(RedConfig {
             unit: match aqm.dimension("min") == Some(&PACKETS) {
@@ -237,6 +250,19 @@ pub fn config(aqm: &Resolved) -> AqmConfig {
     }
 }
 
+fn pie(aqm: &Resolved) -> PieConfig {
+    let span = |key| Span::from_nanos(aqm.whole(key));
+    PieConfig {
+        target: span("target"),
+        update: span("update"),
+        burst: span("burst"),
+        alpha: aqm.number("alpha"),
+        beta: aqm.number("beta"),
+        ecn: aqm.is_on("ecn"),
+        ecn_limit: aqm.number("ecn_limit"),
+    }
+}
+
 fn step_threshold(aqm: &Resolved) -> StepThreshold {
     let amount = aqm.whole("threshold");
     match aqm.dimension("threshold") {
@@ -263,6 +289,7 @@ mod tests {
         assert_eq!(config("codel"), AqmConfig::Codel(CodelConfig::default()));
         assert_eq!(config("fq_codel"), AqmConfig::FqCodel(FqCodelConfig::default()));
         assert_eq!(config("pie"), AqmConfig::Pie(PieConfig::default()));
+        assert_eq!(config("fq_pie"), AqmConfig::FqPie(FqPieConfig::default()));
         assert_eq!(config("red"), AqmConfig::Red(RedConfig::default()));
         assert_eq!(config("dualpi2"), AqmConfig::DualPi2(DualPi2Config::default()));
         assert_eq!(config("step"), AqmConfig::Step(StepConfig::default()));

@@ -3,7 +3,9 @@
 
 use crate::check::{ensure, ensure_time};
 use crate::scenario::{LinkSpec, QueueSpec, ScenarioError, ScenarioPart};
-use dumbbell_net::{AqmConfig, CodelConfig, DualPi2Config, FqCodelConfig, GilbertElliott};
+use dumbbell_net::{
+    AqmConfig, CodelConfig, DualPi2Config, FqCodelConfig, FqPieConfig, GilbertElliott,
+};
 use dumbbell_net::{LossModel, PieConfig, RateProcess, RedConfig, Reordering};
 use dumbbell_units::{Rate, Span, Time};
 
@@ -37,15 +39,13 @@ fn check_aqm(aqm: &AqmConfig, here: impl Fn() -> ScenarioPart + Copy) -> Result<
             let ok = (1..=MAX_QUEUES).contains(&queues);
             ensure(ok, here, "aqm.fq_codel.queues", queues, valid)
         }
-        AqmConfig::Pie(PieConfig { target, update, burst, alpha, beta, ecn_limit, .. }) => {
-            ensure_time(target.as_nanos(), 1, here, "aqm.pie.target_ns")?;
-            ensure_time(update.as_nanos(), MIN_UPDATE_NS, here, "aqm.pie.update_ns")?;
-            ensure_time(burst.as_nanos(), 0, here, "aqm.pie.burst_ns")?;
-            let valid = "a finite number, 0 or more";
-            for (key, weight) in [("aqm.pie.alpha", alpha), ("aqm.pie.beta", beta)] {
-                ensure(weight >= 0.0 && weight.is_finite(), here, key, weight, valid)?;
-            }
-            ensure(is_share(ecn_limit), here, "aqm.pie.ecn_limit", ecn_limit, share)
+        AqmConfig::Pie(pie) => check_pie(&pie, here, PIE_KEYS),
+        AqmConfig::FqPie(FqPieConfig { pie, quantum, queues }) => {
+            check_pie(&pie, here, FQ_PIE_KEYS)?;
+            ensure(quantum > 0, here, "aqm.fq_pie.quantum", quantum, "bytes above 0")?;
+            let valid = format_args!("from 1 to {MAX_QUEUES} queues");
+            let ok = (1..=MAX_QUEUES).contains(&queues);
+            ensure(ok, here, "aqm.fq_pie.queues", queues, valid)
         }
         AqmConfig::DualPi2(dualpi2) => check_dualpi2(&dualpi2, here),
         AqmConfig::Step(_) => Ok(()),
@@ -78,6 +78,40 @@ fn check_codel(
 ) -> Result<(), ScenarioError> {
     ensure_time(codel.target.as_nanos(), 1, here, target)?;
     ensure_time(codel.interval.as_nanos(), 1, here, interval)
+}
+
+/// The keys of PIE's times, weights and share, in the order in which they are checked.
+const PIE_KEYS: [&str; 6] = [
+    "aqm.pie.target_ns",
+    "aqm.pie.update_ns",
+    "aqm.pie.burst_ns",
+    "aqm.pie.alpha",
+    "aqm.pie.beta",
+    "aqm.pie.ecn_limit",
+];
+const FQ_PIE_KEYS: [&str; 6] = [
+    "aqm.fq_pie.pie.target_ns",
+    "aqm.fq_pie.pie.update_ns",
+    "aqm.fq_pie.pie.burst_ns",
+    "aqm.fq_pie.pie.alpha",
+    "aqm.fq_pie.pie.beta",
+    "aqm.fq_pie.pie.ecn_limit",
+];
+
+fn check_pie(
+    pie: &PieConfig,
+    here: impl Fn() -> ScenarioPart + Copy,
+    keys: [&'static str; 6],
+) -> Result<(), ScenarioError> {
+    ensure_time(pie.target.as_nanos(), 1, here, keys[0])?;
+    ensure_time(pie.update.as_nanos(), MIN_UPDATE_NS, here, keys[1])?;
+    ensure_time(pie.burst.as_nanos(), 0, here, keys[2])?;
+    let valid = "a finite number, 0 or more";
+    for (key, weight) in [(keys[3], pie.alpha), (keys[4], pie.beta)] {
+        ensure(weight >= 0.0 && weight.is_finite(), here, key, weight, valid)?;
+    }
+    let ok = (0.0..=1.0).contains(&pie.ecn_limit);
+    ensure(ok, here, keys[5], pie.ecn_limit, "a number from 0 to 1")
 }
 
 fn check_dualpi2(

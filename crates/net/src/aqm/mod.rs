@@ -1,7 +1,7 @@
 //! Active queue management (AQM): drops or marks before the queue is full, and the choice of the
 //! next packet.
 //!
-//! RED and PIE decide when a packet arrives, the others when one is dequeued. They signal congestion
+//! RED, PIE and FQ-PIE decide when a packet arrives, the others when one is dequeued. They signal congestion
 //! by a mark on ECN-capable packets and by a drop of others; the step only marks. The link's queue
 //! limit applies besides, as it does without AQM. Tail drop is here for links on a shared medium,
 //! which decide at each transmission what to send.
@@ -10,6 +10,7 @@ mod codel;
 mod dualpi2;
 mod fifo;
 mod fq_codel;
+mod fq_pie;
 mod pie;
 mod red;
 mod step;
@@ -17,6 +18,7 @@ mod step;
 pub use codel::CodelConfig;
 pub use dualpi2::DualPi2Config;
 pub use fq_codel::FqCodelConfig;
+pub use fq_pie::FqPieConfig;
 pub use pie::PieConfig;
 pub use red::{RedConfig, RedUnit};
 pub use step::{StepConfig, StepThreshold};
@@ -29,6 +31,7 @@ use dualpi2::DualPi2;
 use dumbbell_units::{Span, Time};
 use fifo::{AqmCounters, Fifo};
 use fq_codel::FqCodel;
+use fq_pie::FqPie;
 use pie::Pie;
 use red::{MAX_PACKET_SIZE, Red};
 use step::StepMarker;
@@ -54,6 +57,8 @@ pub enum AqmConfig {
     DualPi2(DualPi2Config),
     /// Marks above a threshold (RFC 8257, section 3.1).
     Step(StepConfig),
+    /// PIE in one queue per flow (Linux's fq_pie).
+    FqPie(FqPieConfig),
 }
 
 /// The decision about an arriving packet.
@@ -82,6 +87,7 @@ enum Discipline<P> {
     Pie(Box<Pie>, Fifo<P>),
     DualPi2(Box<DualPi2<P>>),
     Step(StepMarker, Fifo<P>),
+    FqPie(Box<FqPie<P>>),
 }
 
 impl<P: Packet> AqmQueue<P> {
@@ -101,6 +107,7 @@ impl<P: Packet> AqmQueue<P> {
                 Discipline::DualPi2(Box::new(DualPi2::new(dualpi2, rng)))
             }
             AqmConfig::Step(step) => Discipline::Step(StepMarker::new(step), Fifo::default()),
+            AqmConfig::FqPie(fq) => Discipline::FqPie(Box::new(FqPie::new(fq, &mut rng))),
         };
         AqmQueue { discipline, limit, counters: AqmCounters::default() }
     }
@@ -120,6 +127,7 @@ impl<P: Packet> AqmQueue<P> {
             | Discipline::Step(_, fifo) => fifo.backlog(),
             Discipline::FqCodel(queues) => queues.backlog(),
             Discipline::DualPi2(queues) => queues.backlog(),
+            Discipline::FqPie(queues) => queues.backlog(),
         }
     }
 
@@ -152,7 +160,10 @@ impl<P: Packet> AqmQueue<P> {
                 queues.enqueue(now, packet);
                 return Ok(());
             }
-            Discipline::FqCodel(_) | Discipline::DualPi2(_) => {
+            Discipline::FqPie(queues) if admits(backlog) => {
+                return queues.enqueue(now, packet, counters);
+            }
+            Discipline::FqCodel(_) | Discipline::DualPi2(_) | Discipline::FqPie(_) => {
                 counters.dropped += 1;
                 return Err(DropReason::Overflow);
             }
@@ -203,6 +214,7 @@ impl<P: Packet> AqmQueue<P> {
             }
             Discipline::DualPi2(queues) => queues.dequeue(now, counters),
             Discipline::Step(step, fifo) => step.dequeue(now, fifo, counters),
+            Discipline::FqPie(queues) => queues.dequeue(now),
         }
     }
 
