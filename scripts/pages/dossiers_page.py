@@ -1,8 +1,8 @@
 """Writes ``explanation/dossiers.md`` and ``dossiers.json``: all built-in algorithms by RFC 9743.
 
-    python scripts/pages/dossiers_page.py docs [PATHS]
+    python scripts/pages/dossiers_page.py docs [PATHS [ALGORITHM...]]
 
-It takes an hour on two processors. An interrupted one goes on where it was.
+It takes an hour on two processors. Of algorithms that are not named the data are kept.
 """
 
 from __future__ import annotations
@@ -46,23 +46,30 @@ dumbbell evaluate bbr3 --out dossier # one algorithm, with the search for the wo
 """
 
 
-def write(docs: Path, paths: int) -> Path:
-    """Evaluates the algorithms and writes page and data into `docs`."""
+def _evaluated(cc: str, paths: int) -> dict[str, Any]:
+    dossier = evaluate(cc, Path("results/dossiers") / cc, paths=paths, search=0)
+    return {
+        "clauses": {one.clause.section: one.verdict(cc) for one in dossier.findings},
+        "measures": {
+            one.measure.id: [share.beyond, share.paths, share.low, share.high]
+            for finding in dossier.findings
+            for one in finding.evidence
+            if (share := one.shares.get(cc))
+        },
+    }
+
+
+def write(docs: Path, paths: int, named: list[str]) -> Path:
+    """Evaluates algorithms, all if none is named, and writes page and data into `docs`."""
+    file = docs / "explanation/dossiers.json"
+    kept: dict[str, Any] = json.loads(file.read_text())["algorithms"] if named else {}
     found: dict[str, Any] = {}
     for cc in _core.algorithms():
-        if cc not in _COUPLED:
-            folder = Path("results/dossiers") / cc
-            dossier = evaluate(cc, folder, paths=paths, search=0)
-            found[cc] = {
-                "clauses": {one.clause.section: one.verdict(cc) for one in dossier.findings},
-                "measures": {
-                    one.measure.id: [share.beyond, share.paths, share.low, share.high]
-                    for finding in dossier.findings
-                    for one in finding.evidence
-                    if (share := one.shares.get(cc))
-                },
-            }
+        if cc in named or (not named and cc not in _COUPLED):
+            found[cc] = _evaluated(cc, paths)
             print(cc, flush=True)
+        elif cc in kept:
+            found[cc] = kept[cc]
     sections = [clause.section for clause in clauses()]
     head = f"| | {' | '.join(sections)} |\n|---|{'---|' * len(sections)}"
     rows = [
@@ -75,9 +82,9 @@ def write(docs: Path, paths: int) -> Path:
     path = docs / "explanation/dossiers.md"
     write_text(path, "\n\n".join(part.strip() for part in page) + "\n")
     data = {"version": _core.__version__, "paths": paths, "algorithms": found}
-    write_text(docs / "explanation/dossiers.json", json.dumps(data, indent=1) + "\n")
+    write_text(file, json.dumps(data) + "\n")
     return path
 
 
 if __name__ == "__main__":
-    print(write(Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 100))
+    print(write(Path(sys.argv[1]), int([*sys.argv, 100][2]), sys.argv[3:]))
