@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 from machine import valid_run
 
+from dumbbell import run as simulate
 from dumbbell.experiment.model import Experiment, Flow, Link
 from dumbbell.metrics import summary
 
@@ -191,3 +192,17 @@ def test_an_application_that_pauses_sends_nothing_then() -> None:
     assert mbits(result, 0.3, 0.9) == pytest.approx(2 * 1500 / 1448, rel=0.1)
     assert mbits(result, 1.1, 1.9) == 0
     assert mbits(result, 2.2, 3) == pytest.approx(5 * 1500 / 1448, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    "template", ["wifi(rate=20 Mbit/s, every=2 s, period=1 s)", "leo(rate=10 Mbit/s, slot=3 s)"]
+)
+def test_a_template_is_the_same_path_for_real_packets(template: str) -> None:
+    link = {"name": "link", "template": template}
+    flow = {"name": "one", "cc": "cubic"}
+    real = run([link], flow, seconds=8)
+    simulated = simulate(
+        Experiment(links=[Link(**link)], flows=[Flow(**flow)], duration="8 s")  # type: ignore[arg-type]
+    )
+    assert of(real)["throughput"] == pytest.approx(of(simulated)["throughput"], rel=0.15)
+    assert of(real)["queue_delay_p50"] == pytest.approx(of(simulated)["queue_delay_p50"], rel=0.3)
