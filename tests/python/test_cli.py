@@ -188,10 +188,11 @@ def test_plot_of_what_is_no_result_is_refused(file: Path, tmp_path: Path) -> Non
 
 def test_list_names_algorithms_stacks_papers_and_metrics(tmp_path: Path) -> None:
     printed = output_of("list", cwd=tmp_path)
-    for word in (*_core.algorithms(), *_core.stacks(), "staggered-start", "jain", "harm"):
+    links = ("leo", "policer", "fq_pie", "dualpi2")
+    for word in (*_core.algorithms(), *links, *_core.stacks(), "staggered-start", "jain", "harm"):
         assert word in printed
     assert set(json.loads(output_of("list", "--json", cwd=tmp_path))) == {
-        *("algorithms", "stacks", "papers", "metrics")
+        *("algorithms", "templates", "aqms", "stacks", "papers", "metrics")
     }
 
 

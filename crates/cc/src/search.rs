@@ -178,10 +178,10 @@ mod tests {
 
     #[test]
     fn a_constant_rate_ends_slow_start_when_norm_diff_reaches_thresh() {
-        // The rate doubles each round trip up to 1000 ms and is constant then. In round trips after
-        // that, a window of 3.5 has delivered, in units of the constant rate,
-        //   D(x) = x + (1 - 2^(x - 3.5)) / ln 2  for x <= 3.5,
-        // and norm_diff = 1 - D(x) / (2 D(x - 1)), with D(x - 1) = D(0) 2^(x - 1) for x <= 1.
+        // The rate doubles each round trip up to 1000 ms and is constant then. x round trips after
+        // that, a window of 3.5 round trips has delivered, in units of the constant rate,
+        //   D(x) = x + (1 - 2^(x - 3.5)) / ln 2  for 0 <= x <= 3.5.
+        // Before, D(x) = D(0) 2^x. And norm_diff = 1 - D(x) / (2 D(x - 1)).
         let d = |x: f64| match x {
             x if x <= 0.0 => 2.0_f64.powf(x) * (1.0 - 2.0_f64.powf(-3.5)) / std::f64::consts::LN_2,
             x => x + (1.0 - 2.0_f64.powf(x - 3.5)) / std::f64::consts::LN_2,
@@ -209,9 +209,10 @@ mod tests {
                 flow.run_until(Span::from_secs(20), |flow| flow.algorithm.control().ssthresh < 1e9);
             let ratio = flow.algorithm.control().cwnd / link.bdp();
             // Before the link is full, 1/2, 1/4, ... BDP are delivered in each round trip. t round trips
-            // after it, the window is 1 + t BDP and the round-trip time (1 + t) / 2, so norm_diff is
-            // 1 - 3.5 / (2 D(x)), with x = (t - 1) / 2 and D(x) = x + 1/2 + (2.5 - x) / 4 for x of 1.5
-            // to 2.5: 0.35 at x = 2.09, which is a window of 6.2 BDP. A bin is 0.35 BDP, two may pass.
+            // after it, the window is 1 + t BDP and the round-trip time (1 + t) / 2. So norm_diff is
+            // 1 - 3.5 / (2 D(x)), with x = (t - 1) / 2. For x of 1.5 to 2.5, D(x) is
+            // x + 1/2 + (2.5 - x) / 4. It is 0.35 at x = 2.09, a window of 6.2 BDP. A bin is 0.35 BDP,
+            // and two may pass.
             assert!(ended && (6.2..=6.9).contains(&ratio), "{mbit} Mbit/s, {rtt} ms: {ratio} BDP");
         }
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from json import loads
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -49,17 +50,18 @@ def check_file(
 
 
 def list_all(json: options.Json = False) -> None:
-    """List algorithms, TCP stacks, papers and metrics."""
+    """List algorithms, templates of links, AQMs, TCP stacks, papers and metrics."""
     from dumbbell import metrics, papers
 
     stacks = _core.stacks()
+    templates, aqms = _of_links("template"), _of_links("aqm")
     titles = {paper.id: paper.title for paper in papers.available()}
     meanings = {
         metric.__name__: (metric.__doc__ or "").partition("\n")[0] for metric in metrics.METRICS
     }
     if json:
-        catalogue = {"algorithms": _core.algorithms(), "stacks": stacks}
-        print_json(catalogue | {"papers": titles, "metrics": meanings})
+        catalogue = {"algorithms": _core.algorithms(), "templates": templates, "aqms": aqms}
+        print_json(catalogue | {"stacks": stacks, "papers": titles, "metrics": meanings})
         return
     usual = stacks["linux"]
     differing = {
@@ -73,6 +75,8 @@ def list_all(json: options.Json = False) -> None:
     print_text('Algorithms, for cc = "NAME" or "NAME(option=value, ...)":')
     print_text("  " + ", ".join(_core.algorithms()))
     for title, meaning in (
+        ('Templates of links, for template = "NAME" or "NAME(option=value, ...)":', templates),
+        ('AQMs of links, for aqm = "NAME" or "NAME(option=value, ...)":', aqms),
         ('TCP stacks, for stack = "NAME" (and stack_options for single fields):', settings),
         ("Papers, for dumbbell reproduce:", titles),
         ("Metrics, of dumbbell.metrics:", meanings),
@@ -80,6 +84,14 @@ def list_all(json: options.Json = False) -> None:
         print_text(f"\n{title}")
         for name, text in meaning.items():
             print_text(f"  {name}: {text}")
+
+
+def _of_links(key: str) -> dict[str, str]:
+    """The names that a key of a link takes, and what each is."""
+    schema = loads(_core.experiment_schema())
+    names = schema["properties"]["link"]["items"]["properties"][key]["anyOf"][0]["enum"]
+    first = {name: _core.explain(name).partition("\n")[0] for name in names}
+    return {name: line.partition(": ")[2].removesuffix(".") for name, line in first.items()}
 
 
 def _toml(value: Any) -> str:

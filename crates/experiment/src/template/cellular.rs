@@ -2,9 +2,10 @@
 //!
 //! `lte` is the model of Winstein, Sivaraman and Balakrishnan, "Stochastic Forecasts Achieve High
 //! Throughput and Low Delay over Cellular Networks", NSDI 2013 (section 3.1, and the authors'
-//! `process.cc`): packets of 1500 bytes may leave by a Poisson process, whose rate does a Brownian
-//! motion of noise power sigma = 200 packets per second per sqrt(second) between 0 and 1000 packets per
-//! second, and which leaves an outage with a rate of lambda_z = 1 per second. Here the maximum reflects.
+//! `process.cc`). Packets of 1500 bytes may leave by a Poisson process. Its rate does a Brownian motion
+//! of noise power sigma = 200 packets per second per sqrt(second), between 0 and 1000 packets per
+//! second. At 0 it stays for an outage, which ends with a rate of lambda_z = 1 per second. Here the
+//! maximum reflects.
 //! Nothing is lost: the queues of the authors' `cellsim` have no limit.
 //!
 //! `5g` is a link at millimetre waves that passers-by block: a Markov chain of two states
