@@ -56,9 +56,9 @@ def _metrics() -> tuple[str, ...]:
 
 
 def _papers() -> list[str]:
-    from dumbbell.papers.registry import PAPERS
+    from dumbbell.papers.registry import BY_NAME, PAPERS
 
-    return [*PAPERS, "all"]
+    return [*PAPERS, *BY_NAME, "all"]
 
 
 def algorithms(help: str) -> Any:  # noqa: A002

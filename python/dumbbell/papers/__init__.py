@@ -14,7 +14,7 @@ from dumbbell.display import Column, Table
 from dumbbell.engine.progress import Progress, silent
 from dumbbell.papers.model import Measure, Paper
 from dumbbell.papers.outcome import Reproduction, Section, Verdict
-from dumbbell.papers.registry import available, folder_of
+from dumbbell.papers.registry import available, folder_of, ids_of_all
 from dumbbell.papers.runs import Runs
 from dumbbell.papers.study import Study, claim, figure, metric, number, reduce, table, text
 
@@ -64,7 +64,8 @@ def reproduce(
     figure as SVG and PNG, and ``runs/`` with the result folder of every experiment.
 
     Args:
-        papers: Ids or folders of papers; ``"all"`` for all that are built in or installed.
+        papers: Ids or folders of papers; ``"all"`` for all that are built in or installed, but for
+            `dumbbell.papers.registry.BY_NAME`.
         out: Where to write.
         jobs: How many simulations to run at once; one a processor if not given.
         seeds: How many seeds to run with. If not given, an experiment has 3 seeds, then twice as
@@ -91,7 +92,7 @@ def reproduce(
     from dumbbell.papers.side_by_side import reproduce_side_by_side
 
     papers = [papers] if isinstance(papers, str) else list(papers)
-    names = [paper.id for paper in available()] if papers == ["all"] else papers
+    names = ids_of_all() if papers == ["all"] else papers
     chosen = [Study.load(folder_of(name)) for name in names]
     options = RunOptions(jobs, seeds, duration, progress, testbed, full, overwrite, dask)
     done = reproduce_side_by_side(chosen, Path(out), options)

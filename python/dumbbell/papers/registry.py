@@ -15,7 +15,10 @@ from dumbbell.errors import DumbbellError
 from dumbbell.papers.model import Paper
 
 PAPERS: Final = ("staggered-start", "tein2", "f-bbrv2", "ar-udt", "dbac")
-"""The built-in ones; the folder of each has its id as name, with underscores."""
+"""The built-in ones that ``all`` stands for; the folder of each has its id, with underscores."""
+
+BY_NAME: Final = ("bbrv3-promises", "bbrv3-hardware")
+"""The built-in ones that run by their name alone."""
 
 GROUP: Final = "dumbbell.papers"
 
@@ -23,7 +26,7 @@ GROUP: Final = "dumbbell.papers"
 def folders() -> dict[str, Path]:
     """The folders of the papers that are built in or installed, by id."""
     here = Path(__file__).parent
-    found = {paper: here / paper.replace("-", "_") for paper in PAPERS}
+    found = {paper: here / paper.replace("-", "_") for paper in (*PAPERS, *BY_NAME)}
     for entry in entry_points(group=GROUP):
         spec = importlib.util.find_spec(entry.value)
         if spec is None or not spec.submodule_search_locations:
@@ -46,6 +49,11 @@ def folder_of(paper: str) -> Path:
     raise DumbbellError(
         f'there is no paper "{paper}"; there are {", ".join(known)}, and folders with a paper.toml'
     )
+
+
+def ids_of_all() -> list[str]:
+    """The ids of the papers that ``all`` stands for."""
+    return [paper for paper in folders() if paper not in BY_NAME]
 
 
 def available() -> list[Paper]:
