@@ -35,6 +35,7 @@ from dumbbell.papers.outcome import (
     answer,
     headline,
 )
+from dumbbell.papers.registry import BY_NAME, PAPERS, ids_of_all
 from dumbbell.papers.reproduction import PaperFolder, RunOptions
 from dumbbell.papers.testbed import TestbedNumber
 
@@ -50,6 +51,8 @@ COUNTS = {
     "f-bbrv2": (15, 5),
     "ar-udt": (14, 8),
     "dbac": (5, 4),
+    "bbrv3-promises": (0, 5),
+    "bbrv3-hardware": (39, 9),
 }
 """How many numbers and claims each built-in paper has."""
 
@@ -59,6 +62,8 @@ PRINTED: dict[str, dict[str, float]] = {
     "f-bbrv2": {"alone-0.5-f-bbr2": 42.2, "gap-bbr2-4": 31.5, "jain-f-bbr2-4": 0.92},
     "ar-udt": {"throughput-1-tcp": 953, "throughput-200-ar-udt": 843, "gain-udt": 14},
     "dbac": {"lia-path-1": 95, "dbac-path-2": 21, "lia-greatest-window": 1300},
+    "bbrv3-promises": {},
+    "bbrv3-hardware": {"two-100-20-2": 1.20, "many-100-32-10": 4.32, "peak-bbr": 0.25},
 }
 """Numbers as the papers print them."""
 
@@ -72,6 +77,9 @@ UNSPECIFIED: dict[tuple[str, str], set[str]] = {
     ("ar-udt", "tcp.toml"): {"link.bottleneck.queue", "stack_options"},
     ("ar-udt", "udt.toml"): {"link.bottleneck.queue", "flow.flow.transport_options"},
     ("dbac", "testbed.toml"): {"flow.single.cc", "stack_options.tso", "link.path-2.jitter"},
+    ("bbrv3-promises", "pair.toml"): {"duration", "link.bottleneck.rate", "flow.first.rtt"},
+    ("bbrv3-hardware", "flows.toml"): {"stack", "start_jitter"},
+    ("bbrv3-hardware", "pair.toml"): {"link.bottleneck.rate", "flow.first.rtt"},
 }
 """Settings that a paper does not specify, by file."""
 
@@ -82,6 +90,13 @@ _QUICK = {
     "f-bbrv2": ["duration=20 s", "seeds=2"],
     "ar-udt": ["duration=17 s", "seeds=1", "link.bottleneck.rate=50 Mbit/s"],
     "dbac": ["duration=120 s", "sample=1 s", "seeds=1", "link.path-2.rate=2 Mbit/s"],
+    "bbrv3-promises": ["duration=45 s", "seeds=2", "link.bottleneck.rate=5 Mbit/s"],
+    "bbrv3-hardware": [
+        "duration=15 s",
+        "seeds=2",
+        "internals=true",
+        "link.bottleneck.rate=5 Mbit/s",
+    ],
 }
 _QUICK_PATH_1 = {
     "failure.toml": ['link.path-1.rates=[["0 s", "5 Mbit/s"], ["50 s", "0 bit/s"]]'],
@@ -165,6 +180,12 @@ def test_quick_runs_give_every_figure_that_a_paper_draws_itself(
         if figure.id in own and not extensions & {*figure.experiments}:
             with styled():
                 assert figure.draw(quick_runs).axes
+
+
+def test_all_stands_for_five_papers_and_others_run_by_their_name() -> None:
+    assert set(ids_of_all()) == {*PAPERS}
+    assert len(PAPERS) == 5
+    assert {paper.id for paper in papers.available()} == {*PAPERS, *BY_NAME}
 
 
 @pytest.mark.parametrize(("paper", "file"), list(UNSPECIFIED))
