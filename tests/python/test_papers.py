@@ -92,7 +92,7 @@ _QUICK = {
     "dbac": ["duration=120 s", "sample=1 s", "seeds=1", "link.path-2.rate=2 Mbit/s"],
     "bbrv3-promises": ["duration=45 s", "seeds=2", "link.bottleneck.rate=5 Mbit/s"],
     "bbrv3-hardware": [
-        "duration=15 s",
+        "duration=32 s",
         "seeds=2",
         "internals=true",
         "link.bottleneck.rate=5 Mbit/s",

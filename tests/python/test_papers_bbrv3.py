@@ -75,6 +75,14 @@ def test_the_longer_rtt_prevails_whichever_flow_starts_first() -> None:
     assert min(runs.value(order, "late_share") for order in results) > 0.75
 
 
+def test_a_table_shows_as_many_decimals_as_its_paper_says(study: Study) -> None:
+    result = run(Experiment.load(HARDWARE / "flows.toml", overrides=["duration=54 s", "seeds=1"]))
+    runs = study.runs(dict.fromkeys(study.paper.planned, result))
+    sections = study.sections(runs, study.measure(runs))
+    cells = [cell for one in sections for table in one.tables for cell in table.rows[0][1:]]
+    assert any(cell.endswith(f" / 1.26 ({cell.split('(')[1]}") for cell in cells if "(" in cell)
+
+
 def test_a_paper_without_numbers_has_no_section_of_numbers(tmp_path: Path) -> None:
     [done] = papers.reproduce("bbrv3-promises", tmp_path, seeds=1, duration="32 s")
     assert done.numbers == []

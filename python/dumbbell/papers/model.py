@@ -86,6 +86,9 @@ class PublishedTable(_Published):
     heading: str = ""  # of the column of row names in the report
     row: str = ""  # what a row is called in the report
     column: str = ""
+    digits: int | None = (
+        None  # decimals in the report; 2 of plain ratios and 0 of others if not given
+    )
     note: str = ""  # below the table
 
     def all(self) -> Iterator[PublishedNumber]:

@@ -112,7 +112,7 @@ class Report:
         """A table of the paper, measured beside published."""
         numbers = iter(said.all())
         [[row, rows]], [[column, columns]] = said.rows.items(), said.columns.items()
-        digits = 2 if said.unit == "1" else 0
+        digits = said.digits if said.digits is not None else 2 * (said.unit == "1")
         cells = {
             self.paper.named(said.row or f"{{{row}}}", {row: at}): [
                 beside(known(self.measured[one.id]), one.published, digits)
