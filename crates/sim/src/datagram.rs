@@ -16,13 +16,30 @@ pub const DATAGRAM_HEADER: u16 = 28;
 pub enum EcnCodepoint {
     /// Not ECN-capable.
     #[default]
-    NotEct,
-    /// ECT(0).
-    Ect0,
+    NotEct = 0b00,
     /// ECT(1).
-    Ect1,
+    Ect1 = 0b01,
+    /// ECT(0).
+    Ect0 = 0b10,
     /// Congestion experienced.
-    Ce,
+    Ce = 0b11,
+}
+
+impl EcnCodepoint {
+    /// The two bits of the IP header.
+    pub fn bits(self) -> u8 {
+        self as u8
+    }
+
+    /// The codepoint of the two lowest bits.
+    pub fn from_bits(bits: u8) -> EcnCodepoint {
+        match bits & 0b11 {
+            0b00 => EcnCodepoint::NotEct,
+            0b01 => EcnCodepoint::Ect1,
+            0b10 => EcnCodepoint::Ect0,
+            _ => EcnCodepoint::Ce,
+        }
+    }
 }
 
 /// A UDP datagram on a link.

@@ -1,0 +1,81 @@
+//! Makes the endpoints of QUIC flows.
+
+use crate::ends::{Load, Receiver, Sender};
+use crate::observed::Shared;
+use crate::options::QuicOptions;
+use crate::quinn::{self, Quinn};
+use crate::stack::{Clock, CongestionControl, Settings, Stack};
+use dumbbell_sim::{
+    DatagramEnds, EndpointFactory, ExternalFlow, ExternalSpec, FlowSpec, InvalidKey, MakeEndpoints,
+};
+use dumbbell_units::Time;
+
+/// The stacks, and the names of their own algorithms.
+pub const STACKS: &[(&str, &[&str])] = &[("quinn", quinn::NAMES)];
+
+/// The factory of the transport `quic`.
+pub fn endpoints() -> EndpointFactory {
+    EndpointFactory::new(Quic)
+}
+
+struct Quic;
+
+fn invalid(key: &'static str, value: impl ToString, valid: impl ToString) -> InvalidKey {
+    InvalidKey { key, value: value.to_string(), valid: valid.to_string() }
+}
+
+/// The stack's own algorithm of a flow, such as `cubic` of `quinn:cubic`; `None` if it has another.
+fn native(stack: &str, cc: &str) -> Result<Option<&'static str>, InvalidKey> {
+    let Some((owner, name)) = cc.split_once(':') else { return Ok(None) };
+    let Some((_, names)) = STACKS.iter().find(|(known, _)| *known == owner) else { return Ok(None) };
+    let known = names.iter().find(|known| **known == name);
+    match known {
+        Some(name) if owner == stack => Ok(Some(name)),
+        Some(_) => Err(invalid("cc", cc, format!("an algorithm of the flow's stack, {stack}"))),
+        None => Err(invalid("cc", cc, format!("{owner}: and one of {}", names.join(", ")))),
+    }
+}
+
+impl MakeEndpoints for Quic {
+    fn check(&self, flow: &FlowSpec, spec: &ExternalSpec) -> Result<(), InvalidKey> {
+        let stacks: Vec<_> = STACKS.iter().map(|(name, _)| *name).collect();
+        if !stacks.contains(&spec.stack.as_str()) {
+            return Err(invalid("stack", &spec.stack, format!("one of {}", stacks.join(", "))));
+        }
+        QuicOptions::parse(&spec.options)
+            .map_err(|(value, valid)| invalid("transport_options", value, valid))?;
+        if native(&spec.stack, &flow.cc)?.is_none() {
+            return Err(invalid("cc", &flow.cc, "an algorithm of the stack"));
+        }
+        Ok(())
+    }
+
+    fn make(&self, flow: ExternalFlow<'_>) -> DatagramEnds {
+        match flow.spec.stack.as_str() {
+            "quinn" => ends::<Quinn>(flow),
+            stack => unreachable!("{stack} was checked to be a stack"),
+        }
+    }
+}
+
+fn ends<S: Stack>(external: ExternalFlow<'_>) -> DatagramEnds {
+    let ExternalFlow { flow, spec, start, seed } = external;
+    let name = native(&spec.stack, &flow.cc).expect("a checked flow");
+    let client = Settings {
+        is_client: true,
+        seed,
+        options: QuicOptions::parse(&spec.options).expect("checked options"),
+        congestion_control: CongestionControl::Native(name.expect("a checked flow")),
+        observed: Shared::default(),
+    };
+    let server = Settings { is_client: false, observed: Shared::default(), ..client.clone() };
+    let load = Load {
+        start,
+        stop: flow.stop_ns.map(Time::from_nanos),
+        bytes: flow.bytes,
+        rates: flow.write_rates(),
+    };
+    let clock = Clock::new();
+    let sender = Sender::<S>::new(client, clock, load);
+    [Box::new(sender), Box::new(Receiver::<S>::new(&server, clock))]
+}
