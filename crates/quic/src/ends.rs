@@ -192,7 +192,7 @@ impl<S: Stack> Sampled for Sender<S> {
             },
             srtt: secs(has_rtt.then(|| span(stats.rtt))),
             rtt: secs(seen.rtt.map(span)),
-            min_rtt: secs(stats.min_rtt.filter(|_| has_rtt).map(span)),
+            min_rtt: secs(stats.min_rtt.filter(|_| has_rtt).or(seen.min_rtt).map(span)),
             pacing_rate: stats.pacing_rate.filter(|_| has_rtt).map_or(f32::NAN, rate),
             delivery_rate: seen.delivery_rate.map_or(f32::NAN, rate),
             in_flight: Self::packets(seen.in_flight, &stats).round() as u32,

@@ -1,6 +1,7 @@
 //! Makes the endpoints of QUIC flows.
 
 use crate::ends::{Load, Receiver, Sender};
+use crate::noq::{self, Noq};
 use crate::observed::Shared;
 use crate::options::QuicOptions;
 use crate::quinn::{self, Quinn};
@@ -11,7 +12,7 @@ use dumbbell_sim::{
 use dumbbell_units::Time;
 
 /// The stacks, and the names of their own algorithms.
-pub const STACKS: &[(&str, &[&str])] = &[("quinn", quinn::NAMES)];
+pub const STACKS: &[(&str, &[&str])] = &[("quinn", quinn::NAMES), ("noq", noq::NAMES)];
 
 /// The factory of the transport `quic`.
 pub fn endpoints() -> EndpointFactory {
@@ -27,7 +28,9 @@ fn invalid(key: &'static str, value: impl ToString, valid: impl ToString) -> Inv
 /// The stack's own algorithm of a flow, such as `cubic` of `quinn:cubic`; `None` if it has another.
 fn native(stack: &str, cc: &str) -> Result<Option<&'static str>, InvalidKey> {
     let Some((owner, name)) = cc.split_once(':') else { return Ok(None) };
-    let Some((_, names)) = STACKS.iter().find(|(known, _)| *known == owner) else { return Ok(None) };
+    let Some((_, names)) = STACKS.iter().find(|(known, _)| *known == owner) else {
+        return Ok(None);
+    };
     let known = names.iter().find(|known| **known == name);
     match known {
         Some(name) if owner == stack => Ok(Some(name)),
@@ -53,6 +56,7 @@ impl MakeEndpoints for Quic {
     fn make(&self, flow: ExternalFlow<'_>) -> DatagramEnds {
         match flow.spec.stack.as_str() {
             "quinn" => ends::<Quinn>(flow),
+            "noq" => ends::<Noq>(flow),
             stack => unreachable!("{stack} was checked to be a stack"),
         }
     }

@@ -12,11 +12,14 @@
 
 mod ends;
 mod factory;
+mod noq;
 mod null;
 mod observed;
 mod options;
 mod quinn;
 mod stack;
+#[cfg(feature = "tls")]
+mod tls;
 
 pub use factory::{STACKS, endpoints};
 pub use options::{Crypto, QuicOptions};

@@ -16,6 +16,8 @@ pub(crate) struct Observations {
     pub(crate) in_flight: u64,
     /// Latest round-trip time: of the newest packet of an acknowledgement.
     pub(crate) rtt: Option<Duration>,
+    /// The minimum of all.
+    pub(crate) min_rtt: Option<Duration>,
     /// Sum of all round-trip times, s, and their number.
     pub(crate) rtt_sum: (f64, u64),
     /// Latest delivery rate, bytes/s, of dumbbell's algorithms.
@@ -39,6 +41,7 @@ impl Observations {
         if let Some(sent) = self.newest.take() {
             let rtt = now.saturating_duration_since(sent);
             self.rtt = Some(rtt);
+            self.min_rtt = Some(self.min_rtt.map_or(rtt, |min| min.min(rtt)));
             self.rtt_sum = (self.rtt_sum.0 + rtt.as_secs_f64(), self.rtt_sum.1 + 1);
         }
     }

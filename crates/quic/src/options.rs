@@ -54,8 +54,8 @@ impl QuicOptions {
     /// The option that is not valid, and what would be.
     pub fn parse(options: &BTreeMap<String, Value>) -> Result<QuicOptions, (String, String)> {
         let tree = Value::Object(options.clone().into_iter().collect());
-        let read: QuicOptions =
-            serde_json::from_value(tree.clone()).map_err(|error| (tree.to_string(), error.to_string()))?;
+        let read: QuicOptions = serde_json::from_value(tree.clone())
+            .map_err(|error| (tree.to_string(), error.to_string()))?;
         let range = QuicOptions::MIN_MTU..=QuicOptions::MAX_MTU;
         if !range.contains(&read.initial_mtu) {
             let valid = format!("initial_mtu from {} to {}", range.start(), range.end());

@@ -166,7 +166,12 @@ impl crypto::Session for Session {
         Some(packet_keys())
     }
 
-    fn is_valid_retry(&self, _orig_dst_cid: &ConnectionId, _header: &[u8], _payload: &[u8]) -> bool {
+    fn is_valid_retry(
+        &self,
+        _orig_dst_cid: &ConnectionId,
+        _header: &[u8],
+        _payload: &[u8],
+    ) -> bool {
         false
     }
 

@@ -2,7 +2,7 @@
 
 #![allow(dead_code, reason = "each test file uses some of it")]
 
-use dumbbell_sim::{Factories, RunOutput, Scenario};
+use dumbbell_sim::{EcnCodepoint, Factories, PacketEvent, PacketRecord, Pdu, RunOutput, Scenario};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -11,7 +11,9 @@ pub struct Link(pub Value);
 
 impl Default for Link {
     fn default() -> Link {
-        Link(json!({"name": "l", "rate_bps": 20e6, "delay_ns": 20_000_000, "queue": {"bytes": 100_000}}))
+        Link(
+            json!({"name": "l", "rate_bps": 20e6, "delay_ns": 20_000_000, "queue": {"bytes": 100_000}}),
+        )
     }
 }
 
@@ -45,4 +47,19 @@ pub fn scenario(link: Link, flows: Value, seconds: u64) -> Scenario {
 
 pub fn run(link: Link, flows: Value, seconds: u64) -> RunOutput {
     scenario(link, flows, seconds).run().expect("a valid scenario")
+}
+
+/// A datagram as an end sent or received it: time, whether the sender of the flow sent it, size on
+/// the wire, ECN field.
+pub type Record = (u64, bool, u32, EcnCodepoint);
+
+/// All datagrams of a run of one flow, as they were sent.
+pub fn sent(output: &RunOutput) -> Vec<Record> {
+    let records = output.packets.records().iter();
+    let sent = records.filter(|record| record.event == PacketEvent::Sent);
+    let record = |record: &PacketRecord| match record.packet {
+        Pdu::Datagram(of) => (record.at.as_nanos(), record.by_sender, of.size.into(), of.ecn),
+        _ => panic!("a QUIC flow sends datagrams"),
+    };
+    sent.map(record).collect()
 }

@@ -1,0 +1,140 @@
+//! noq-proto's congestion controllers, observed.
+
+use crate::observed::Shared;
+use crate::stack::{CongestionControl, Settings};
+use noq_proto::RttEstimator;
+use noq_proto::congestion::{
+    Bbr3Config, Controller, ControllerFactory, ControllerMetrics, CubicConfig, NewRenoConfig,
+};
+use std::any::Any;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// The names of the stack's own algorithms.
+pub(crate) const NAMES: &[&str] = &["cubic", "reno", "bbr3"];
+
+type Factory = Arc<dyn ControllerFactory + Send + Sync>;
+
+/// Makes the controller of an end.
+pub(super) fn factory(settings: &Settings) -> Factory {
+    let inner: Factory = match &settings.congestion_control {
+        CongestionControl::Native("reno") => Arc::new(NewRenoConfig::default()),
+        CongestionControl::Native("bbr3") => Arc::new(Bbr3Config::default()),
+        CongestionControl::Native(_) => Arc::new(CubicConfig::default()),
+        CongestionControl::Ours(_) => todo!(),
+    };
+    Arc::new(ObservedFactory { inner, observed: settings.observed.clone() })
+}
+
+struct ObservedFactory {
+    inner: Factory,
+    observed: Shared,
+}
+
+impl ControllerFactory for ObservedFactory {
+    fn build(self: Arc<Self>, now: Instant, current_mtu: u16) -> Box<dyn Controller> {
+        let inner = self.inner.clone().build(now, current_mtu);
+        Box::new(Observed { inner, observed: self.observed.clone() })
+    }
+}
+
+/// Passes everything on to a controller and notes it.
+#[derive(Debug)]
+struct Observed {
+    inner: Box<dyn Controller>,
+    observed: Shared,
+}
+
+impl Controller for Observed {
+    fn on_sent(&mut self, now: Instant, bytes: u64, last_packet_number: u64) {
+        self.observed.get().on_sent(bytes);
+        self.inner.on_sent(now, bytes, last_packet_number);
+    }
+
+    fn on_ack(
+        &mut self,
+        now: Instant,
+        sent: Instant,
+        bytes: u64,
+        pn: u64,
+        app_limited: bool,
+        rtt: &RttEstimator,
+    ) {
+        self.observed.get().on_ack(sent, bytes);
+        self.inner.on_ack(now, sent, bytes, pn, app_limited, rtt);
+    }
+
+    fn on_end_acks(
+        &mut self,
+        now: Instant,
+        in_flight: u64,
+        app_limited: bool,
+        largest_packet_num_acked: Option<u64>,
+    ) {
+        self.observed.get().on_end_acks(now, in_flight);
+        self.inner.on_end_acks(now, in_flight, app_limited, largest_packet_num_acked);
+    }
+
+    fn on_congestion_event(
+        &mut self,
+        now: Instant,
+        sent: Instant,
+        is_persistent_congestion: bool,
+        is_ecn: bool,
+        lost_bytes: u64,
+        largest_lost_pn: u64,
+    ) {
+        self.inner.on_congestion_event(
+            now,
+            sent,
+            is_persistent_congestion,
+            is_ecn,
+            lost_bytes,
+            largest_lost_pn,
+        );
+    }
+
+    fn on_packet_sent(&mut self, now: Instant, bytes: u16, pn: u64) {
+        self.inner.on_packet_sent(now, bytes, pn);
+    }
+
+    fn on_packet_lost(&mut self, lost_bytes: u16, pn: u64, now: Instant) {
+        self.inner.on_packet_lost(lost_bytes, pn, now);
+    }
+
+    fn on_cwnd_limited(&mut self) {
+        self.inner.on_cwnd_limited();
+    }
+
+    fn on_spurious_congestion_event(&mut self) {
+        self.inner.on_spurious_congestion_event();
+    }
+
+    fn on_ack_frequency_update(&mut self, threshold: u64, requested_max_ack_delay: Duration) {
+        self.inner.on_ack_frequency_update(threshold, requested_max_ack_delay);
+    }
+
+    fn on_mtu_update(&mut self, new_mtu: u16) {
+        self.inner.on_mtu_update(new_mtu);
+    }
+
+    fn window(&self) -> u64 {
+        self.inner.window()
+    }
+
+    fn metrics(&self) -> ControllerMetrics {
+        self.inner.metrics()
+    }
+
+    fn clone_box(&self) -> Box<dyn Controller> {
+        Box::new(Observed { inner: self.inner.clone_box(), observed: self.observed.clone() })
+    }
+
+    fn initial_window(&self) -> u64 {
+        self.inner.initial_window()
+    }
+
+    fn into_any(self: Box<Self>) -> Box<dyn Any> {
+        self.inner.into_any()
+    }
+}

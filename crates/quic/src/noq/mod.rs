@@ -1,0 +1,291 @@
+//! noq-proto as a stack.
+
+mod controller;
+mod crypto;
+#[cfg(feature = "tls")]
+mod tls;
+
+use crate::options::Crypto;
+use crate::stack::{CID, Event, Settings, Stack, Stats, peer, window_rate};
+use bytes::{Bytes, BytesMut};
+use crypto::Null;
+use dumbbell_sim::EcnCodepoint;
+use noq_proto::congestion::Controller;
+use noq_proto::{
+    AckFrequencyConfig, ClientConfig, Connection, ConnectionHandle, ConnectionId,
+    ConnectionIdGenerator, DatagramEvent, Dir, Endpoint, EndpointConfig, InvalidCid, PathId,
+    ServerConfig, StreamEvent, StreamId, TimeSource, TransportConfig, VarInt,
+};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::Rng;
+use std::collections::VecDeque;
+use std::num::NonZeroUsize;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant, SystemTime};
+
+pub(crate) use controller::NAMES;
+
+/// An endpoint with one connection and one stream from the client to the server.
+pub(crate) struct Noq {
+    endpoint: Endpoint,
+    /// At a client, until it connects.
+    client: Option<ClientConfig>,
+    connection: Option<(ConnectionHandle, Connection)>,
+    stream: Option<StreamId>,
+    /// Datagrams that the endpoint itself sends.
+    responses: VecDeque<Vec<u8>>,
+    is_client: bool,
+}
+
+/// Connection IDs from a seed.
+struct SeededIds(Xoshiro256PlusPlus);
+
+impl ConnectionIdGenerator for SeededIds {
+    fn generate_cid(&mut self) -> ConnectionId {
+        let mut id = [0; CID];
+        self.0.fill_bytes(&mut id);
+        ConnectionId::new(&id)
+    }
+
+    fn validate(&self, _cid: ConnectionId) -> Result<(), InvalidCid> {
+        Ok(())
+    }
+
+    fn cid_len(&self) -> usize {
+        CID
+    }
+
+    fn cid_lifetime(&self) -> Option<Duration> {
+        None
+    }
+}
+
+/// A wall clock that stands still: it dates address validation tokens only.
+struct Standstill;
+
+impl TimeSource for Standstill {
+    fn now(&self) -> SystemTime {
+        SystemTime::UNIX_EPOCH
+    }
+}
+
+/// The stack's defaults, but for: the flow's algorithm and options, windows of flow control that
+/// never limit, one datagram a time (no segmentation offload), and no idle timeout.
+fn transport(settings: &Settings) -> TransportConfig {
+    let (options, mut config) = (&settings.options, TransportConfig::default());
+    config
+        .congestion_controller_factory(controller::factory(settings))
+        .initial_mtu(options.initial_mtu)
+        .max_idle_timeout(None)
+        .stream_receive_window(VarInt::MAX)
+        .receive_window(VarInt::MAX)
+        .enable_segmentation_offload(false);
+    if !options.mtu_discovery {
+        config.mtu_discovery_config(None);
+    }
+    if options.ack_eliciting_threshold > 0 {
+        let mut frequency = AckFrequencyConfig::default();
+        frequency.ack_eliciting_threshold(options.ack_eliciting_threshold.into());
+        config.ack_frequency_config(Some(frequency));
+    }
+    config
+}
+
+impl Noq {
+    fn client(settings: &Settings, transport: Arc<TransportConfig>) -> ClientConfig {
+        let mut config = match settings.options.crypto {
+            Crypto::Null => ClientConfig::new(Arc::new(Null)),
+            #[cfg(feature = "tls")]
+            Crypto::Rustls => ClientConfig::new(tls::client()),
+            #[cfg(not(feature = "tls"))]
+            Crypto::Rustls => unreachable!("a checked option"),
+        };
+        // 20 bytes, as the stack draws them.
+        let mut id = [0; 20];
+        settings.random(2).fill_bytes(&mut id);
+        config
+            .initial_dst_cid_provider(Arc::new(move || ConnectionId::new(&id)))
+            .transport_config(transport);
+        config
+    }
+
+    fn server(settings: &Settings, transport: Arc<TransportConfig>) -> ServerConfig {
+        let mut config = match settings.options.crypto {
+            Crypto::Null => ServerConfig::new(Arc::new(Null), Arc::new(Null)),
+            #[cfg(feature = "tls")]
+            Crypto::Rustls => ServerConfig::new(tls::server(), Arc::new(Null)),
+            #[cfg(not(feature = "tls"))]
+            Crypto::Rustls => unreachable!("a checked option"),
+        };
+        config.transport_config(transport).time_source(Arc::new(Standstill));
+        config
+    }
+
+    fn accept(&mut self, now: Instant, event: DatagramEvent, response: Vec<u8>) {
+        match event {
+            DatagramEvent::NewConnection(incoming) => {
+                let mut refusal = Vec::new();
+                match self.endpoint.accept(incoming, now, &mut refusal, None) {
+                    Ok(accepted) => self.connection = Some(accepted),
+                    Err(_) if refusal.is_empty() => {}
+                    Err(_) => self.responses.push_back(refusal),
+                }
+            }
+            DatagramEvent::ConnectionEvent(handle, event) => {
+                if let Some((known, connection)) = &mut self.connection
+                    && *known == handle
+                {
+                    connection.handle_event(event);
+                }
+            }
+            DatagramEvent::Response(_) => self.responses.push_back(response),
+        }
+    }
+
+    fn connection(&mut self) -> Option<&mut Connection> {
+        self.connection.as_mut().map(|(_, connection)| connection)
+    }
+}
+
+impl Stack for Noq {
+    fn new(settings: &Settings) -> Noq {
+        let mut config = EndpointConfig::new(Arc::new(Null));
+        let ids = Mutex::new(Some(settings.random(3)));
+        config.rng_seed(Some(settings.seed())).cid_generator(Arc::new(move || {
+            let ids = ids.lock().expect("no code panics while it holds the generator").take();
+            Box::new(SeededIds(ids.expect("one endpoint is made from a configuration")))
+        }));
+        let (config, transport) = (Arc::new(config), Arc::new(transport(settings)));
+        let (client, server) = match settings.is_client {
+            true => (Some(Noq::client(settings, transport)), None),
+            false => (None, Some(Arc::new(Noq::server(settings, transport)))),
+        };
+        Noq {
+            endpoint: Endpoint::new(config, server, true),
+            client,
+            connection: None,
+            stream: None,
+            responses: VecDeque::new(),
+            is_client: settings.is_client,
+        }
+    }
+
+    fn connect(&mut self, now: Instant) {
+        let Some(config) = self.client.take() else { return };
+        let connected = self.endpoint.connect(now, config, peer(true), "dumbbell");
+        self.connection = Some(connected.expect("a valid address and a supported version"));
+    }
+
+    fn handle(&mut self, now: Instant, ecn: EcnCodepoint, payload: &[u8]) {
+        let ecn = noq_proto::EcnCodepoint::from_bits(ecn.bits());
+        let (peer, payload) = (peer(self.is_client), BytesMut::from(payload));
+        let mut response = Vec::new();
+        let event = self.endpoint.handle(now, peer.into(), ecn, payload, &mut response);
+        if let Some(event) = event {
+            self.accept(now, event, response);
+        }
+    }
+
+    fn timeout(&mut self) -> Option<Instant> {
+        self.connection()?.poll_timeout()
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        if let Some(connection) = self.connection() {
+            connection.handle_timeout(now);
+        }
+    }
+
+    fn transmit(&mut self, now: Instant, payload: &mut Vec<u8>) -> Option<EcnCodepoint> {
+        if let Some(response) = self.responses.pop_front() {
+            *payload = response;
+            return Some(EcnCodepoint::NotEct);
+        }
+        let transmit = self.connection()?.poll_transmit(now, NonZeroUsize::MIN, payload)?;
+        Some(EcnCodepoint::from_bits(transmit.ecn.map_or(0, |ecn| ecn as u8)))
+    }
+
+    fn next_event(&mut self) -> Option<Event> {
+        let (handle, connection) = self.connection.as_mut()?;
+        while let Some(event) = connection.poll_endpoint_events() {
+            if let Some(answer) = self.endpoint.handle_event(*handle, event) {
+                connection.handle_event(answer);
+            }
+        }
+        loop {
+            return Some(match connection.poll()? {
+                noq_proto::Event::Connected => {
+                    if self.is_client {
+                        self.stream = connection.streams().open(Dir::Uni);
+                    }
+                    Event::Connected
+                }
+                noq_proto::Event::ConnectionLost { .. } => Event::Lost,
+                noq_proto::Event::Stream(StreamEvent::Writable { .. }) => Event::Writable,
+                noq_proto::Event::Stream(StreamEvent::Finished { .. }) => Event::Finished,
+                noq_proto::Event::Stream(
+                    StreamEvent::Opened { .. } | StreamEvent::Readable { .. },
+                ) => Event::Readable,
+                _ => continue,
+            });
+        }
+    }
+
+    fn write(&mut self, data: Bytes) -> usize {
+        let (Some(id), Some(connection)) = (self.stream, self.connection()) else { return 0 };
+        let written = connection.send_stream(id).write_chunks(&mut &mut [data][..]);
+        written.unwrap_or(0)
+    }
+
+    fn finish(&mut self) {
+        if let (Some(id), Some(connection)) = (self.stream, self.connection()) {
+            // An error means that the stream has ended already.
+            let _ = connection.send_stream(id).finish();
+        }
+    }
+
+    fn read(&mut self) -> u64 {
+        let Some((_, connection)) = &mut self.connection else { return 0 };
+        if self.stream.is_none() {
+            self.stream = connection.streams().accept(Dir::Uni);
+        }
+        let Some(id) = self.stream else { return 0 };
+        let mut stream = connection.recv_stream(id);
+        let Ok(mut chunks) = stream.read(true) else { return 0 };
+        let mut bytes = 0;
+        while let Ok(Some(chunk)) = chunks.next(usize::MAX) {
+            bytes += chunk.bytes.len() as u64;
+        }
+        let _ = chunks.finalize(); // the end polls for datagrams anyway
+        bytes
+    }
+
+    fn set_send_window(&mut self, beyond_window: u64) {
+        if let Some(connection) = self.connection() {
+            let window = connection.congestion_state(PathId::ZERO).map_or(0, Controller::window);
+            connection.set_send_window(window.saturating_add(beyond_window));
+        }
+    }
+
+    fn stats(&mut self) -> Stats {
+        let Some(connection) = self.connection() else { return Stats::default() };
+        let Some(path) = connection.path_stats(PathId::ZERO) else { return Stats::default() };
+        let Some(state) = connection.congestion_state(PathId::ZERO) else {
+            return Stats::default();
+        };
+        let metrics = state.metrics();
+        let rate = metrics.pacing_rate.map(|rate| rate as f64);
+        Stats {
+            rtt: path.rtt,
+            min_rtt: None,
+            cwnd: path.cwnd,
+            ssthresh: metrics.ssthresh,
+            pacing_rate: Some(rate.unwrap_or_else(|| window_rate(path.cwnd, path.rtt))),
+            mtu: path.current_mtu,
+            sent_packets: path.sent_packets,
+            lost_packets: path.lost_packets,
+            congestion_events: path.congestion_events,
+            spurious: path.spurious_congestion_events,
+        }
+    }
+}
