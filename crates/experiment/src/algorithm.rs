@@ -3,6 +3,7 @@
 use crate::call::Call;
 use crate::model::Flow;
 use crate::quantity::{ValueError, fail, shown};
+use crate::quic::{check_native, native};
 use crate::suggest::{did_you_mean, unknown};
 use dumbbell_cc::{Algorithm, ConfigError, ConnectionConfig, NAMES};
 use dumbbell_units::Time;
@@ -15,6 +16,8 @@ const UDT_ONLY: [&str; 2] = ["udt", "ar-udt"];
 pub(crate) const NO_ALGORITHM: &str = "none";
 
 const WHAT: &str = "an algorithm";
+/// How built-in algorithms are written.
+pub(crate) const ALGORITHM_FORM: &str = "NAME or NAME(option=value, ...)";
 const CUSTOM: &str =
     "write \"my_module:MyCC\", \"path/to/file.py:MyCC\" or \"my_module:MyCC(gain=2)\"";
 
@@ -36,6 +39,9 @@ impl Custom {
     /// If the text is not of the form `home:Class` or `home:Class(option=value, ...)`.
     pub fn parse(text: &str) -> Option<Result<Custom, ValueError>> {
         let text = text.trim();
+        if native(text).is_some() {
+            return None;
+        }
         let (head, options) = match text.strip_suffix(')').and_then(|text| text.rsplit_once('(')) {
             Some((head, options)) => (head.trim_end(), options),
             None => (text, ""),
@@ -83,6 +89,9 @@ pub fn check(value: &Value) -> Result<String, ValueError> {
     if text == NO_ALGORITHM {
         return Ok(text);
     }
+    if let Some((stack, name)) = native(&text) {
+        return check_native(stack, name).map(|()| text);
+    }
     if let Some(custom) = Custom::parse(&text) {
         return custom.map(|_| text);
     }
@@ -96,11 +105,15 @@ pub fn check(value: &Value) -> Result<String, ValueError> {
             fail!("{algorithm} has no option \"{key}\"{hint}; it has {valid}")
         }
         Err(ConfigError::Syntax { text }) => {
-            let form = "write NAME or NAME(option=value, ...)";
-            fail!("{} is not {WHAT}; {form}", shown(&Value::from(text)))
+            fail!("{} is not {WHAT}; write {ALGORITHM_FORM}", shown(&Value::from(text)))
         }
         Err(error) => Err(ValueError(error.to_string())),
     }
+}
+
+/// Whether an algorithm is of the user, neither built in nor a QUIC stack's own.
+pub(crate) fn is_custom(cc: &str) -> bool {
+    cc.contains(':') && native(cc).is_none()
 }
 
 /// Whether an algorithm needs what only a UDT receiver reports.
@@ -147,6 +160,16 @@ mod tests {
             let error = check(&value).expect_err("not an algorithm").to_string();
             assert!(error.contains(part), "{error}");
         }
+    }
+
+    #[test]
+    fn the_algorithms_of_quic_stacks_are_no_files() {
+        assert_eq!(check(&json!("noq:bbr3")).as_deref(), Ok("noq:bbr3"));
+        assert_eq!(Custom::parse("quinn:cubic"), None);
+        assert!(!is_custom("quinn:cubic") && is_custom("quin:cubic") && !is_custom("cubic"));
+        let error = check(&json!("quinn:bbr3")).expect_err("noq's").to_string();
+        let part = "did you mean \"bbr\"?); choose from quinn:cubic, quinn:reno, quinn:bbr,";
+        assert!(error.contains(part), "{error}");
     }
 
     #[test]

@@ -7,10 +7,11 @@ use crate::keys::FLOW;
 use crate::model::{Experiment, Flow};
 use crate::options::{OptionErrors, overlay_stack, overlay_udt, stack_named};
 use crate::quantity::TIME;
+use crate::quic::{native, overlay_quic, quic_stack, stack_names};
 use crate::read::none_of;
 use crate::suggest::unknown;
 use dumbbell_sim::MAX_FLOWS;
-use dumbbell_tcp::MultipathSender;
+use dumbbell_tcp::{MultipathSender, Stack};
 use std::collections::{HashMap, HashSet};
 
 /// The maximum number of subflows of a flow.
@@ -315,6 +316,18 @@ impl FlowCheck<'_> {
             return self
                 .refuse(&of_tcp, "is TCP's, and the flow's transport is \"udt\"; leave it out");
         }
+        if flow.transport == "quic" {
+            return self.quic();
+        }
+        if native(&flow.cc).is_some() {
+            let text = format!("\"{}\" is an algorithm of a QUIC stack", flow.cc);
+            self.add("cc", format!("{text}; write transport = \"quic\""));
+        }
+        if let Some(stack) = flow.stack.as_deref().filter(|name| quic_stack(name).is_some()) {
+            let text = format!("\"{stack}\" is a QUIC stack");
+            let names = Stack::NAMES.join(", ");
+            self.add("stack", format!("{text}; write transport = \"quic\", or one of {names}"));
+        }
         if needs_udt(&flow.cc) {
             let text = format!("\"{}\" needs what a UDT receiver reports", flow.cc);
             self.add("cc", format!("{text}; write transport = \"udt\""));
@@ -325,6 +338,35 @@ impl FlowCheck<'_> {
         if !flow.stack_options.is_empty() && (flow.stack.is_some() || !is_stack_unknown) {
             self.stack_options();
         }
+    }
+
+    /// QUIC has stacks and options of its own.
+    fn quic(&mut self) {
+        let flow = self.flow;
+        if needs_udt(&flow.cc) {
+            let text = format!("\"{}\" needs what a UDT receiver reports", flow.cc);
+            self.add("cc", format!("{text}; write transport = \"udt\", or another algorithm"));
+        }
+        if let Some(name) = flow.stack.as_deref() {
+            if quic_stack(name).is_none() {
+                let text =
+                    format!("\"{name}\" is a TCP stack, and the flow's transport is \"quic\"");
+                self.add("stack", format!("{text}; choose from {}", stack_names().join(", ")));
+            } else if let Some((of, _)) = native(&flow.cc).filter(|(of, _)| of.name != name) {
+                let text = format!("\"{}\" is an algorithm of {}", flow.cc, of.name);
+                self.add(
+                    "cc",
+                    format!("{text}, and the flow's stack is \"{name}\"; write one of both"),
+                );
+            }
+        }
+        let overlaid = overlay_quic(&flow.transport_options).map(drop);
+        let path = self.path.then("transport_options");
+        add_options(overlaid, &path, self.problems, |_| true);
+        let of_tcp = [("stack_options", !flow.stack_options.is_empty())];
+        self.refuse(&of_tcp, "is TCP's, and the flow's transport is \"quic\"; leave it out");
+        let of_real = [("command", flow.command.is_some())];
+        self.refuse(&of_real, "is for real packets, and a QUIC flow is simulated; leave it out");
     }
 
     /// UDP sends at the rate of its application, whatever happens.

@@ -10,6 +10,7 @@ use crate::options::{
     OptionValues, STACK_OPTIONS, TransportOption, stack_named, stack_options, udt_options,
 };
 use crate::quantity::{TIME, ValueError};
+use crate::quic::{QUIC_OPTIONS, QUIC_STACKS, QuicOptions, native, quic_options, quic_stack};
 use crate::suggest::did_you_mean;
 use crate::template::TEMPLATES;
 use crate::transfers::{ARRIVALS, SIZES};
@@ -34,8 +35,9 @@ static CALLS: [(&[CallKind], &str); 6] = [
 const TABLES: [&Table; 3] = [&EXPERIMENT, &LINK, &FLOW];
 
 /// Explains a topic: a table (`link`), a key (`link.queue`, `duration`), an algorithm (`cubic`), an
-/// template of a link (`leo`), an active queue management (`codel`), a loss process, a stack (`linux`), or an option of a stack or
-/// of UDT (`stack.min_rto`, `udt.mss`). Several lines of plain text.
+/// template of a link (`leo`), an active queue management (`codel`), a loss process, a stack (`linux`),
+/// an option of a stack or of UDT (`stack.min_rto`, `udt.mss`), or a QUIC stack (`quinn`). Several
+/// lines of plain text.
 ///
 /// # Errors
 /// If there is no such topic; the text names a close one and what topics there are.
@@ -46,6 +48,7 @@ pub fn explain(topic: &str) -> Result<String, ValueError> {
         .or_else(|| algorithm(topic))
         .or_else(|| call(topic))
         .or_else(|| stack(topic))
+        .or_else(|| quic(topic))
         .or_else(|| option(topic));
     found.ok_or_else(|| {
         let topics = topics();
@@ -72,6 +75,11 @@ pub fn topics() -> Vec<String> {
     topics.extend(Stack::NAMES.iter().map(|name| (*name).to_owned()));
     topics.extend(STACK_OPTIONS.iter().map(|option| format!("stack.{}", option.name)));
     topics.extend(crate::options::UDT_OPTIONS.iter().map(|option| format!("udt.{}", option.name)));
+    topics.extend(QUIC_OPTIONS.iter().map(|option| format!("quic.{}", option.name)));
+    for stack in QUIC_STACKS {
+        topics.push(stack.name.to_owned());
+        topics.extend(stack.algorithms.iter().map(|(name, _)| format!("{}:{name}", stack.name)));
+    }
     topics
 }
 
@@ -179,6 +187,22 @@ fn stack(topic: &str) -> Option<String> {
     Some(format!("{topic}: a TCP stack. Its options:\n{}", columns(lines.collect())))
 }
 
+/// A QUIC stack, or an algorithm of one.
+fn quic(topic: &str) -> Option<String> {
+    if let Some((stack, name)) = native(topic) {
+        let (_, about) = stack.algorithms.iter().find(|(known, _)| *known == name)?;
+        return Some(described(topic, about, Vec::new(), "cc", None));
+    }
+    let stack = quic_stack(topic)?;
+    let lines = stack.algorithms.iter().map(|(name, about)| (*name, (*about).to_owned()));
+    let lines = columns(lines.collect());
+    Some(format!(
+        "{topic}: a QUIC stack, {}, for flows with transport = \"quic\". Its own algorithms, written \
+         {topic}:NAME:\n{lines}",
+        stack.about
+    ))
+}
+
 fn option(topic: &str) -> Option<String> {
     let (table, name) = topic.split_once('.')?;
     let (known, defaults, key): (&[TransportOption], _, _) = match table {
@@ -189,6 +213,7 @@ fn option(topic: &str) -> Option<String> {
             let defaults = udt_options(&TransportOptions::default());
             (crate::options::UDT_OPTIONS, defaults, "transport_options")
         }
+        "quic" => (QUIC_OPTIONS, quic_options(&QuicOptions::default()), "transport_options"),
         _ => return None,
     };
     let option = known.iter().find(|option| option.name == name)?;

@@ -93,13 +93,15 @@ pub enum Kind {
     Algorithm,
     /// A scheduler of multipath connections.
     Scheduler,
-    /// `tcp`, `udt` or `udp`.
+    /// `tcp`, `udt`, `udp` or `quic`.
     Transport,
     /// The name of a TCP stack.
     Stack,
+    /// The name of a TCP or QUIC stack.
+    FlowStack,
     /// Fields of a stack.
     StackOptions,
-    /// Options of UDT.
+    /// Options of UDT or QUIC.
     TransportOptions,
     /// Names of links.
     Path,
@@ -298,7 +300,8 @@ pub static FLOW: Table = Table {
             Kind::Algorithm,
             DefaultValue::Required,
             "the congestion control algorithm, such as \"cubic\", \"cubic(hystart=off)\", or one \
-             of your own, \"my_module:MyCC\" or \"my_file.py:MyCC\"; \"none\" over UDP",
+             of your own, \"my_module:MyCC\" or \"my_file.py:MyCC\"; over QUIC also one of the \
+             stack, such as \"quinn:cubic\"; \"none\" over UDP",
         ),
         key(
             "path",
@@ -390,19 +393,21 @@ pub static FLOW: Table = Table {
             "transport",
             Kind::Transport,
             DefaultValue::Text("tcp"),
-            "its transport, \"tcp\", \"udt\", or \"udp\", which sends at its app_rate whatever happens",
+            "its transport, \"tcp\", \"udt\", \"quic\", or \"udp\", which sends at its app_rate \
+             whatever happens",
         ),
         key(
             "transport_options",
             Kind::TransportOptions,
             DefaultValue::EmptyTable,
-            "options of UDT, such as { receive_buffer = 20000 }",
+            "options of UDT, such as { receive_buffer = 20000 }, or of QUIC, such as \
+             { mtu_discovery = false }",
         ),
         key(
             "stack",
-            Kind::Stack,
-            DefaultValue::Absent("that of the experiment"),
-            "its TCP stack, such as \"linux\"",
+            Kind::FlowStack,
+            DefaultValue::Absent("that of the experiment; over QUIC that of its cc, or \"quinn\""),
+            "its TCP stack, such as \"linux\", or its QUIC stack, \"quinn\" or \"noq\"",
         ),
         key(
             "stack_options",

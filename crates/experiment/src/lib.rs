@@ -21,6 +21,7 @@ pub mod medium;
 mod model;
 pub mod options;
 pub mod quantity;
+pub mod quic;
 mod read;
 mod resolve;
 mod scenario;

@@ -1,5 +1,6 @@
 //! An experiment as it is written: quantities stay text, and are known to be valid.
 
+use crate::algorithm::is_custom;
 use crate::diagnostic::{Diagnostics, Problem};
 use crate::document::Source;
 use crate::environment::Environment;
@@ -121,11 +122,11 @@ pub struct Flow {
     pub app_rates: Option<Value>,
     /// How many such flows there are.
     pub repeat: u64,
-    /// `tcp`, `udt` or `udp`.
+    /// `tcp`, `udt`, `udp` or `quic`.
     pub transport: String,
-    /// Options of UDT.
+    /// Options of UDT or QUIC.
     pub transport_options: Options,
-    /// Its TCP stack.
+    /// Its TCP or QUIC stack.
     pub stack: Option<String>,
     /// Fields of its stack.
     pub stack_options: Options,
@@ -191,7 +192,7 @@ impl Experiment {
             }
         }
         for flow in &mut self.flows {
-            if flow.cc.contains(':') {
+            if is_custom(&flow.cc) {
                 flow.cc = environment.locate_algorithm(&flow.cc);
             }
         }

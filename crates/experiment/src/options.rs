@@ -51,7 +51,11 @@ pub enum OptionValues {
 
 use OptionValues::{Bool, OneOf, Time, Whole};
 
-const fn option(name: &'static str, values: OptionValues, about: &'static str) -> TransportOption {
+pub(crate) const fn option(
+    name: &'static str,
+    values: OptionValues,
+    about: &'static str,
+) -> TransportOption {
     TransportOption { name, values, about }
 }
 
@@ -260,7 +264,7 @@ pub(crate) fn flow_udt(flow: &Flow, at: &KeyPath) -> Result<TransportOptions, Ve
         .map_err(|errors| option_problems(&at.then("transport_options"), errors))
 }
 
-fn option_problems(table: &KeyPath, errors: OptionErrors) -> Vec<Problem> {
+pub(crate) fn option_problems(table: &KeyPath, errors: OptionErrors) -> Vec<Problem> {
     errors.into_iter().map(|(name, error)| Problem::new(table.then(name.as_str()), error)).collect()
 }
 
@@ -271,7 +275,7 @@ fn fields(value: &impl Serialize) -> Map<String, Value> {
     }
 }
 
-fn written(known: &[TransportOption], value: &impl Serialize) -> Options {
+pub(crate) fn written(known: &[TransportOption], value: &impl Serialize) -> Options {
     let fields = fields(value);
     let option = |option: &TransportOption| {
         let value = match (&option.values, &fields[option.field().as_ref()]) {
@@ -283,7 +287,7 @@ fn written(known: &[TransportOption], value: &impl Serialize) -> Options {
     known.iter().map(option).collect()
 }
 
-fn overlay<T: Serialize + DeserializeOwned>(
+pub(crate) fn overlay<T: Serialize + DeserializeOwned>(
     kind: &str,
     known: &[TransportOption],
     base: &T,

@@ -11,18 +11,19 @@ use crate::loss::{Loss, Reorder};
 use crate::model::{Experiment, Seeds};
 use crate::options::stack_named;
 use crate::quantity::{Dimension, Queue, RATE, SIZE, TIME, ValueError, shown};
+use crate::quic::stack_names;
 use crate::set::override_value;
 use crate::suggest::{did_you_mean, unknown};
 use crate::transfers::{ArrivalTimes, TransferSizes};
 use crate::{medium, template, timeline, trace};
-use dumbbell_tcp::Scheduler;
+use dumbbell_tcp::{Scheduler, Stack};
 use serde_json::{Map, Value};
 use std::collections::HashSet;
 
 /// The maximum number of seeds.
 pub(crate) const MAX_SEEDS: u64 = 100_000;
 
-pub(crate) const TRANSPORTS: [&str; 3] = ["tcp", "udt", "udp"];
+pub(crate) const TRANSPORTS: [&str; 4] = ["tcp", "udt", "udp", "quic"];
 
 impl Experiment {
     /// Reads the text of an experiment file, with assignments that take precedence over it, such as
@@ -305,6 +306,7 @@ fn scalar(key: &Key, value: &Value) -> Result<Value, ValueError> {
             Value::String(name) => stack_named(name).map(|_| same()),
             _ => Err(not_valid(key, value)),
         },
+        Kind::FlowStack => one_of("stack", &all_stacks(), key, value),
         _ => Err(not_valid(key, value)),
     }
 }
@@ -315,6 +317,11 @@ fn call(value: &Value) -> Result<Value, ValueError> {
         Value::String(_) => value.clone(),
         _ => Value::from(call.to_string()),
     })
+}
+
+/// The names of the stacks of TCP and of QUIC.
+pub(crate) fn all_stacks() -> Vec<&'static str> {
+    Stack::NAMES.iter().copied().chain(stack_names()).collect()
 }
 
 fn quantity(dimension: &Dimension, value: &Value) -> Result<Value, ValueError> {

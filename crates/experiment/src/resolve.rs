@@ -1,5 +1,6 @@
 //! Resolving: every default written out, every queue in plain units.
 
+use crate::algorithm::is_custom;
 use crate::call::grouped;
 use crate::diagnostic::{Diagnostics, KeyPath, Problem, key_path};
 use crate::environment::Environment;
@@ -7,6 +8,7 @@ use crate::loss::{Loss, Reorder};
 use crate::model::{Experiment, Flow, Link, Seeds};
 use crate::options::{flow_udt, stack_options, udt_options};
 use crate::quantity::{BDP, Dimension, NO_QUEUE, Queue, RATE, SIZE, TIME, UNLIMITED};
+use crate::quic::{flow_quic, quic_options};
 use crate::timeline::{format_rates, format_reroutes, parse_rates, parse_reroutes};
 use crate::transfers::{ArrivalTimes, TransferSizes};
 use crate::{aqm, medium, trace};
@@ -88,6 +90,7 @@ impl Experiment {
         let payload = |flow: &Flow| match flow.transport.as_str() {
             "udt" => flow_udt(flow, &at).expect("checked options").max_payload(),
             "udp" => UDP_PAYLOAD,
+            "quic" => flow_quic(flow, &at).expect("checked options").payload(),
             _ => self.flow_stack(flow, &base, &at).expect("a checked stack").mss,
         };
         self.flows.iter().map(payload).collect()
@@ -380,6 +383,11 @@ impl<'a> Resolver<'a> {
             let options = flow_udt(flow, &at).expect("checked options");
             resolved.transport_options = udt_options(&options);
         }
+        if flow.transport == "quic" {
+            resolved.stack = Some(flow.quic_stack().to_owned());
+            let options = flow_quic(flow, &at).expect("checked options");
+            resolved.transport_options = quic_options(&options);
+        }
         resolved
     }
 
@@ -417,8 +425,8 @@ impl<'a> Resolver<'a> {
     fn sources(&mut self) -> BTreeMap<String, String> {
         let mut found = BTreeMap::new();
         for (number, flow) in self.experiment.flows.iter().enumerate() {
-            if !flow.cc.contains(':') {
-                continue; // a built-in one
+            if !is_custom(&flow.cc) {
+                continue;
             }
             match self.environment.algorithm(&flow.cc) {
                 Ok(algorithm) => drop(found.insert(algorithm.name, algorithm.digest)),
@@ -471,8 +479,14 @@ impl<'a> Resolver<'a> {
         }
         let end = checked(&TIME, flow.stop.as_ref().unwrap_or(&experiment.duration));
         let lasts = end.saturating_sub(checked(&TIME, &flow.start));
-        let stack = experiment.flow_stack(flow, &self.base_stack, &key_path!["flow", number]);
-        let window = stack.expect("a checked stack").receive_window;
+        let window = match flow.transport.as_str() {
+            "quic" => u32::MAX, // flow control never limits
+            _ => {
+                let at = key_path!["flow", number];
+                let stack = experiment.flow_stack(flow, &self.base_stack, &at);
+                stack.expect("a checked stack").receive_window
+            }
+        };
         let grows = self.subflows[number].as_ref()?.iter().any(|subflow| {
             let is_free = !subflow.path.iter().any(|name| limited.contains(name.as_str()));
             is_free && lasts > DOUBLINGS * subflow.rtt
@@ -518,6 +532,9 @@ fn full_packet(experiment: &Experiment, flow: &Flow, base: &Stack) -> u64 {
     }
     if flow.transport == "udp" {
         return u64::from(UDP_PAYLOAD + UDP_HEADER);
+    }
+    if flow.transport == "quic" {
+        return u64::from(flow_quic(flow, at).expect("checked options").packet());
     }
     let stack = experiment.flow_stack(flow, base, at).expect("a checked stack");
     u64::from(stack.mss) + u64::from(stack.header)

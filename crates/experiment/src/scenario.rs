@@ -5,12 +5,13 @@ use crate::loss::{Loss, Reorder};
 use crate::model::{Experiment, Flow, Link};
 use crate::options::flow_udt;
 use crate::quantity::{PACKETS, Queue, RATE, SIZE, TIME};
+use crate::quic::{flow_quic, quic_options};
 use crate::resolve::checked;
 use crate::timeline::{parse_rates, parse_reroutes};
 use crate::trace::parse_times;
 use crate::transfers::{ArrivalTimes, TransferSizes};
 use crate::{aqm, medium};
-use dumbbell_sim::{FlowSpec, LinkSpec, PathSpec, QueueSpec, Scenario, TransferSpec};
+use dumbbell_sim::{ExternalSpec, FlowSpec, LinkSpec, PathSpec, QueueSpec, Scenario, TransferSpec};
 use dumbbell_tcp::{Scheduler, Stack};
 use serde_json::Value;
 use std::collections::HashMap;
@@ -120,8 +121,14 @@ fn flow_spec(
     });
     let first = subflows.next().expect(RESOLVED);
     let udt = (flow.transport == "udt").then(|| flow_udt(flow, &key_path![]).expect(RESOLVED));
+    let external = (flow.transport == "quic").then(|| ExternalSpec {
+        transport: flow.transport.clone(),
+        stack: flow.quic_stack().to_owned(),
+        options: quic_options(&flow_quic(flow, &key_path![]).expect(RESOLVED)),
+    });
     let stack = match udt {
         Some(_) => Stack::linux(),
+        None if external.is_some() => Stack::linux(),
         None => experiment.flow_stack(flow, base, &key_path![]).expect(RESOLVED),
     };
     FlowSpec {
@@ -142,7 +149,7 @@ fn flow_spec(
         stack,
         udp: flow.transport == "udp",
         udt,
-        external: None,
+        external,
         endpoint_factory: None,
         kernel_cc: None,
         command: flow.command.clone(),

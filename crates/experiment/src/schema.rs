@@ -10,7 +10,8 @@ use crate::loss::LOSSES;
 use crate::medium::MEDIA;
 use crate::options::{OptionValues, STACK_OPTIONS, TransportOption, UDT_OPTIONS};
 use crate::quantity::{Dimension, NO_QUEUE, QUEUE_DIMENSIONS, RATE, SIZE, TIME, UNLIMITED};
-use crate::read::{MAX_SEEDS, TRANSPORTS};
+use crate::quic::QUIC_OPTIONS;
+use crate::read::{MAX_SEEDS, TRANSPORTS, all_stacks};
 use crate::sweep::COMBINE;
 use crate::template::TEMPLATES;
 use crate::transfers::{ARRIVALS, SIZES};
@@ -132,8 +133,9 @@ fn value(kind: Kind) -> Value {
         Kind::Scheduler => json!({"enum": Scheduler::NAMES}),
         Kind::Transport => json!({"enum": TRANSPORTS}),
         Kind::Stack => json!({"enum": Stack::NAMES}),
-        Kind::StackOptions => options(STACK_OPTIONS),
-        Kind::TransportOptions => options(UDT_OPTIONS),
+        Kind::StackOptions => options(STACK_OPTIONS.iter()),
+        Kind::FlowStack => json!({"enum": all_stacks()}),
+        Kind::TransportOptions => options(UDT_OPTIONS.iter().chain(QUIC_OPTIONS)),
         Kind::Path => list(text()),
         Kind::Paths => json!({"type": "array", "items": list(text()), "maxItems": MAX_PATHS}),
         Kind::Periods => list(quantity(&[&TIME])),
@@ -208,7 +210,7 @@ fn algorithm() -> Value {
     ]})
 }
 
-fn options(known: &[TransportOption]) -> Value {
+fn options(known: impl Iterator<Item = &'static TransportOption>) -> Value {
     let property = |option: &TransportOption| {
         let mut schema = match option.values {
             OptionValues::Bool => json!({"type": "boolean"}),
@@ -221,7 +223,7 @@ fn options(known: &[TransportOption]) -> Value {
         schema["description"] = Value::from(sentence(option.about));
         (option.name.to_owned(), schema)
     };
-    let properties: Map<_, _> = known.iter().map(property).collect();
+    let properties: Map<_, _> = known.map(property).collect();
     json!({"type": "object", "properties": properties, "additionalProperties": false})
 }
 

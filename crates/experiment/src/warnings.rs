@@ -1,4 +1,4 @@
-//! What a reader of a valid experiment should know: settings without effect.
+//! What a reader of a valid experiment should know: settings without effect, and runs that differ.
 
 use crate::aqm;
 use crate::diagnostic::key_path;
@@ -41,19 +41,27 @@ macro_rules! lacking {
 static DCTCP: [&str; 3] = lacking!("dctcp", "accurate", "codel(ce_threshold=1 ms)");
 static PRAGUE: [&str; 3] = lacking!("prague", "l4s", "dualpi2");
 
+/// `Bbr3Config` of noq-proto 1.4.0 has no public way to set `probe_rng_seed`.
+static UNSEEDED: &str = "noq:bbr3 draws the times of its probes from the system's random numbers and \
+                         takes no seed, so runs with the same seed differ";
+
 impl Experiment {
-    /// Sentences on settings that have no effect when the experiment is simulated.
+    /// Sentences on settings that have no effect when the experiment is simulated, and on runs that
+    /// the seed does not determine.
     ///
     /// # Panics
     /// As [`resolve`](Experiment::resolve).
     pub fn warnings(&self) -> Vec<&'static str> {
         let found: Vec<_> = self.flows.iter().filter_map(|flow| self.lacks(flow)).collect();
-        let all = DCTCP.into_iter().chain(PRAGUE);
+        let all = DCTCP.into_iter().chain(PRAGUE).chain([UNSEEDED]);
         all.filter(|warning| found.contains(warning)).collect()
     }
 
     /// What a flow with DCTCP or Prague lacks for its algorithm to have an effect.
     fn lacks(&self, flow: &Flow) -> Option<&'static str> {
+        if flow.transport == "quic" {
+            return (flow.cc.trim() == "noq:bbr3").then_some(UNSEEDED);
+        }
         let [without_ecn, without_aqm, without_marks] = match () {
             () if flow.has_algorithm("dctcp") => DCTCP,
             () if flow.has_algorithm("prague") => PRAGUE,
