@@ -121,6 +121,11 @@ pub fn needs_udt(cc: &str) -> bool {
     UDT_ONLY.contains(&name_of(cc))
 }
 
+/// Whether an algorithm needs the number of marked packets, not only that there are some.
+pub(crate) fn needs_marks(cc: &str) -> bool {
+    ["dctcp", "prague"].contains(&name_of(cc))
+}
+
 fn name_of(cc: &str) -> &str {
     cc.split('(').next().unwrap_or_default().trim()
 }

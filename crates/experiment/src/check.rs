@@ -1,6 +1,6 @@
 //! Whether the parts of an experiment fit together.
 
-use crate::algorithm::{NO_ALGORITHM, needs_udt};
+use crate::algorithm::{NO_ALGORITHM, needs_marks, needs_udt};
 use crate::call::grouped;
 use crate::diagnostic::{KeyPath, Problem, Step, key_path};
 use crate::keys::FLOW;
@@ -346,6 +346,12 @@ impl FlowCheck<'_> {
         if needs_udt(&flow.cc) {
             let text = format!("\"{}\" needs what a UDT receiver reports", flow.cc);
             self.add("cc", format!("{text}; write transport = \"udt\", or another algorithm"));
+        }
+        if needs_marks(&flow.cc) {
+            let text = format!("\"{}\" needs the number of marked packets", flow.cc);
+            let advice =
+                "which QUIC stacks do not report; write transport = \"tcp\", or another one";
+            self.add("cc", format!("{text}, {advice}"));
         }
         if let Some(name) = flow.stack.as_deref() {
             if quic_stack(name).is_none() {

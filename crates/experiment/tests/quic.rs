@@ -75,6 +75,10 @@ fn what_a_quic_flow_cannot_have_is_refused_with_what_it_can() {
             "cc = \"udt\"\ntransport = \"quic\"",
             "needs what a UDT receiver reports; write transport = \"udt\"",
         ),
+        (
+            "cc = \"dctcp\"\ntransport = \"quic\"",
+            "needs the number of marked packets, which QUIC stacks do not report",
+        ),
         ("cc = \"none\"\ntransport = \"quic\"", "is for flows that nothing controls, over UDP"),
         (
             "cc = \"cubic\"\ntransport = \"quic\"\ntransport_options = { window = 5 }",

@@ -3,11 +3,13 @@
 use crate::custom::{CustomClasses, FirstException, factories};
 use crate::table::Table;
 use arrow_schema::ArrowError;
+use dumbbell_cc::AlgorithmFactory;
 use dumbbell_sim::{CapturePoint, Factories, PacketLog, Scenario, ScenarioError as Invalid};
 use pyo3::create_exception;
 use pyo3::exceptions::{PyInterruptedError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::ops::ControlFlow;
@@ -167,10 +169,12 @@ pub fn simulate(
     let progress = |done| monitor.map_or(ControlFlow::Continue(()), |monitor| monitor.update(done));
     let failure = FirstException::default();
     let done = match custom.filter(|custom| !custom.is_empty()) {
-        None => py.detach(|| run(Scenario::from_json(scenario), progress)),
+        None => {
+            let factories = with_endpoints(BTreeMap::new());
+            py.detach(|| run(Scenario::from_json_with(scenario, &factories), progress))
+        }
         Some(custom) => {
-            let algorithms = factories(custom, &failure);
-            let factories = Factories { algorithms, ..Factories::default() };
+            let factories = with_endpoints(factories(custom, &failure));
             run(Scenario::from_json_with(scenario, &factories), |done| {
                 py.detach(|| if failure.is_set() { ControlFlow::Break(()) } else { progress(done) })
             })
@@ -183,6 +187,12 @@ pub fn simulate(
         (scenario, Some(output)) => RunOutput::new(py, scenario, output),
         (_, None) => Err(PyInterruptedError::new_err("the simulation was stopped")),
     }
+}
+
+/// Custom algorithms, and the endpoints that are not the simulator's own.
+fn with_endpoints(algorithms: BTreeMap<String, AlgorithmFactory>) -> Factories {
+    let endpoints = BTreeMap::from([("quic".to_owned(), dumbbell_quic::endpoints())]);
+    Factories { algorithms, endpoints }
 }
 
 fn run(

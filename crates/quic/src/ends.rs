@@ -194,7 +194,7 @@ impl<S: Stack> Sampled for Sender<S> {
             rtt: secs(seen.rtt.map(span)),
             min_rtt: secs(stats.min_rtt.filter(|_| has_rtt).or(seen.min_rtt).map(span)),
             pacing_rate: stats.pacing_rate.filter(|_| has_rtt).map_or(f32::NAN, rate),
-            delivery_rate: seen.delivery_rate.map_or(f32::NAN, rate),
+            delivery_rate: stats.delivery_rate.map_or(f32::NAN, rate),
             in_flight: Self::packets(seen.in_flight, &stats).round() as u32,
             sent: stats.sent_packets,
             lost: stats.lost_packets,
@@ -218,7 +218,9 @@ impl<S: Stack> Sampled for Sender<S> {
         };
     }
 
-    fn inspect(&self, _show: &mut dyn FnMut(Metric)) {}
+    fn inspect(&self, show: &mut dyn FnMut(Metric)) {
+        self.stack.borrow_mut().inspect(show);
+    }
 
     fn is_complete(&self) -> bool {
         self.completed.is_some()

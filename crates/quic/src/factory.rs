@@ -6,6 +6,7 @@ use crate::observed::Shared;
 use crate::options::QuicOptions;
 use crate::quinn::{self, Quinn};
 use crate::stack::{Clock, CongestionControl, Settings, Stack};
+use dumbbell_quinn::Config;
 use dumbbell_sim::{
     DatagramEnds, EndpointFactory, ExternalFlow, ExternalSpec, FlowSpec, InvalidKey, MakeEndpoints,
 };
@@ -47,10 +48,11 @@ impl MakeEndpoints for Quic {
         }
         QuicOptions::parse(&spec.options)
             .map_err(|(value, valid)| invalid("transport_options", value, valid))?;
-        if native(&spec.stack, &flow.cc)?.is_none() {
-            return Err(invalid("cc", &flow.cc, "an algorithm of the stack"));
+        if native(&spec.stack, &flow.cc)?.is_some() || flow.algorithm_factory.is_some() {
+            return Ok(());
         }
-        Ok(())
+        let checked = Config::new(&flow.cc).map(drop);
+        checked.map_err(|error| invalid("cc", &flow.cc, format!("another algorithm: {error}")))
     }
 
     fn make(&self, flow: ExternalFlow<'_>) -> DatagramEnds {
@@ -64,12 +66,15 @@ impl MakeEndpoints for Quic {
 
 fn ends<S: Stack>(external: ExternalFlow<'_>) -> DatagramEnds {
     let ExternalFlow { flow, spec, start, seed } = external;
-    let name = native(&spec.stack, &flow.cc).expect("a checked flow");
+    let congestion_control = match native(&spec.stack, &flow.cc).expect("a checked flow") {
+        Some(name) => CongestionControl::Native(name),
+        None => CongestionControl::Ours(Config::with(external.algorithm()).with_seed(seed)),
+    };
     let client = Settings {
         is_client: true,
         seed,
         options: QuicOptions::parse(&spec.options).expect("checked options"),
-        congestion_control: CongestionControl::Native(name.expect("a checked flow")),
+        congestion_control,
         observed: Shared::default(),
     };
     let server = Settings { is_client: false, observed: Shared::default(), ..client.clone() };

@@ -20,8 +20,6 @@ pub(crate) struct Observations {
     pub(crate) min_rtt: Option<Duration>,
     /// Sum of all round-trip times, s, and their number.
     pub(crate) rtt_sum: (f64, u64),
-    /// Latest delivery rate, bytes/s, of dumbbell's algorithms.
-    pub(crate) delivery_rate: Option<f64>,
     /// When the newest packet of the current acknowledgement was sent.
     newest: Option<Instant>,
 }

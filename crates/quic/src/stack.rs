@@ -3,13 +3,13 @@
 use crate::observed::Shared;
 use crate::options::QuicOptions;
 use bytes::Bytes;
-use dumbbell_cc::Algorithm;
+use dumbbell_cc::Metric;
+use dumbbell_quinn::Config;
 use dumbbell_sim::EcnCodepoint;
 use dumbbell_units::{Span, Time};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Bytes of the connection IDs, as both stacks have them.
@@ -38,17 +38,13 @@ pub(crate) fn span(duration: Duration) -> Span {
     Span::from_nanos(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
 }
 
-/// Makes one of dumbbell's algorithms for packets of so many bytes and an initial window in
-/// packets.
-pub(crate) type MakeAlgorithm = Arc<dyn Fn(u32, f64) -> Algorithm + Send + Sync>;
-
 /// The congestion control of an end.
 #[derive(Clone)]
 pub(crate) enum CongestionControl {
     /// The stack's own of this name.
     Native(&'static str),
     /// One of dumbbell's.
-    Ours(MakeAlgorithm),
+    Ours(Config),
 }
 
 /// Everything that an end is made from.
@@ -113,6 +109,8 @@ pub(crate) struct Stats {
     pub(crate) lost_packets: u64,
     pub(crate) congestion_events: u64,
     pub(crate) spurious: u64,
+    /// Latest delivery rate, bytes/s, of dumbbell's algorithms.
+    pub(crate) delivery_rate: Option<f64>,
 }
 
 /// Rate of the pacers of quinn and noq for a window, if the algorithm sets none: 1.25 windows per
@@ -154,4 +152,7 @@ pub(crate) trait Stack: Send + Sized + 'static {
     fn set_send_window(&mut self, beyond_window: u64);
 
     fn stats(&mut self) -> Stats;
+
+    /// Shows the internals of dumbbell's algorithms.
+    fn inspect(&mut self, show: &mut dyn FnMut(Metric));
 }

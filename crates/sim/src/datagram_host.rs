@@ -2,7 +2,7 @@
 
 use crate::datagram::{Datagram, EcnCodepoint, Payloads};
 use crate::sample::Sampled;
-use crate::scenario::{FlowSpec, ScenarioError};
+use crate::scenario::FlowSpec;
 use crate::sim_endpoint::SimEndpoint;
 use crate::tables::{FlowRow, SeriesRow};
 use dumbbell_cc::{Algorithm, ConnectionConfig, Metric};
@@ -60,16 +60,18 @@ pub struct ExternalFlow<'a> {
 }
 
 impl ExternalFlow<'_> {
-    /// The algorithm of the flow's `cc`, for packets of `mss` bytes of payload; for flows with a
-    /// built-in or a user-defined algorithm.
+    /// What makes the algorithm of the flow's `cc`, a built-in or a user-defined one.
     ///
-    /// # Errors
-    /// If there is no such algorithm.
-    pub fn algorithm(&self, mss: u32, initial_window: f64) -> Result<Algorithm, ScenarioError> {
-        let config = ConnectionConfig::new(self.start, mss)
-            .with_initial_window(initial_window)
-            .with_seed(self.seed);
-        self.flow.algorithm(&config)
+    /// # Panics
+    /// The result, if there is no such algorithm.
+    pub fn algorithm(
+        &self,
+    ) -> impl Fn(&ConnectionConfig) -> Algorithm + Clone + Send + Sync + use<> {
+        let (cc, factory) = (self.flow.cc.clone(), self.flow.algorithm_factory.clone());
+        move |config| match &factory {
+            Some(factory) => factory.make(config),
+            None => Algorithm::parse(&cc, config).expect("a checked algorithm"),
+        }
     }
 }
 

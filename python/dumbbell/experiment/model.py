@@ -168,10 +168,11 @@ class Flow(_Table):
         app_rate: The rate at which its application writes; None for no limit.
         app_rates: Instead of `app_rate`, a schedule: pairs of time after its start and rate.
         repeat: How many such flows there are.
-        transport: ``"tcp"``, ``"udt"``, or ``"udp"``, which sends at its `app_rate` whatever
-            happens; then `cc` is ``"none"``.
-        transport_options: Options of UDT.
-        stack: Its TCP stack; None for the experiment's.
+        transport: ``"tcp"``, ``"udt"``, ``"quic"``, or ``"udp"``, which sends at its `app_rate`
+            whatever happens; then `cc` is ``"none"``.
+        transport_options: Options of UDT or QUIC.
+        stack: Its TCP stack; None for the experiment's. Over QUIC ``"quinn"`` or ``"noq"``; None
+            for that of `cc`, or ``"quinn"``.
         stack_options: Options of its stack.
         log: Whether each of its packets is recorded.
         command: With real packets, the program that is its sender.

@@ -9,6 +9,7 @@ use crate::options::Crypto;
 use crate::stack::{CID, Event, Settings, Stack, Stats, peer, window_rate};
 use bytes::{Bytes, BytesMut};
 use crypto::Null;
+use dumbbell_cc::Metric;
 use dumbbell_sim::EcnCodepoint;
 use noq_proto::congestion::Controller;
 use noq_proto::{
@@ -145,6 +146,11 @@ impl Noq {
     fn connection(&mut self) -> Option<&mut Connection> {
         self.connection.as_mut().map(|(_, connection)| connection)
     }
+}
+
+/// A copy of the controller, if it has one of dumbbell's algorithms.
+fn ours(state: &dyn Controller) -> Option<Box<dumbbell_quinn::NoqController>> {
+    state.clone_box().into_any().downcast().ok()
 }
 
 impl Stack for Noq {
@@ -286,6 +292,15 @@ impl Stack for Noq {
             lost_packets: path.lost_packets,
             congestion_events: path.congestion_events,
             spurious: path.spurious_congestion_events,
+            delivery_rate: ours(state).map(|ours| ours.delivery_rate().bytes_per_sec()),
+        }
+    }
+
+    fn inspect(&mut self, show: &mut dyn FnMut(Metric)) {
+        if let Some(connection) = self.connection()
+            && let Some(ours) = connection.congestion_state(PathId::ZERO).and_then(ours)
+        {
+            ours.inspect(show);
         }
     }
 }

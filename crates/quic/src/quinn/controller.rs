@@ -21,7 +21,7 @@ pub(super) fn factory(settings: &Settings) -> Factory {
         CongestionControl::Native("reno") => Arc::new(NewRenoConfig::default()),
         CongestionControl::Native("bbr") => Arc::new(BbrConfig::default()),
         CongestionControl::Native(_) => Arc::new(CubicConfig::default()),
-        CongestionControl::Ours(_) => todo!(),
+        CongestionControl::Ours(config) => Arc::new(config.clone()),
     };
     Arc::new(ObservedFactory { inner, observed: settings.observed.clone() })
 }

@@ -9,7 +9,10 @@ use crate::options::Crypto;
 use crate::stack::{CID, Event, Settings, Stack, Stats, peer, window_rate};
 use bytes::{Bytes, BytesMut};
 use crypto::Null;
+use dumbbell_cc::Metric;
 use dumbbell_sim::EcnCodepoint;
+use dumbbell_units::Rate;
+use quinn_proto::congestion::Controller;
 use quinn_proto::{
     AckFrequencyConfig, ClientConfig, Connection, ConnectionHandle, ConnectionId,
     ConnectionIdGenerator, DatagramEvent, Dir, Endpoint, EndpointConfig, InvalidCid, ServerConfig,
@@ -145,6 +148,11 @@ impl Quinn {
     }
 }
 
+/// A copy of the controller, if it has one of dumbbell's algorithms.
+fn ours(state: &dyn Controller) -> Option<Box<dumbbell_quinn::Controller>> {
+    state.clone_box().into_any().downcast().ok()
+}
+
 impl Stack for Quinn {
     fn new(settings: &Settings) -> Quinn {
         let mut config = EndpointConfig::new(Arc::new(Null));
@@ -260,26 +268,42 @@ impl Stack for Quinn {
 
     fn set_send_window(&mut self, beyond_window: u64) {
         if let Some(connection) = self.connection() {
-            let window = connection.congestion_state().window();
+            let window = connection.congestion_state().metrics().congestion_window;
             connection.set_send_window(window.saturating_add(beyond_window));
         }
     }
 
     fn stats(&mut self) -> Stats {
         let Some(connection) = self.connection() else { return Stats::default() };
-        let (path, metrics) = (connection.stats().path, connection.congestion_state().metrics());
+        let (path, state) = (connection.stats().path, connection.congestion_state());
+        let metrics = state.metrics();
+        let (cwnd, ours) = (metrics.congestion_window, ours(state));
         Stats {
             rtt: path.rtt,
             min_rtt: Some(path.min_rtt),
-            cwnd: path.cwnd,
+            cwnd,
             ssthresh: metrics.ssthresh,
-            // Its pacer takes the window; the controllers' `pacing_rate` goes into qlog only.
-            pacing_rate: Some(window_rate(path.cwnd, path.rtt)),
+            // Its pacer takes the window; the `pacing_rate` of its own controllers goes into qlog
+            // only.
+            pacing_rate: ours
+                .as_ref()
+                .and_then(|ours| ours.pacing_rate())
+                .map(Rate::bytes_per_sec)
+                .or(Some(window_rate(cwnd, path.rtt))),
             mtu: path.current_mtu,
             sent_packets: path.sent_packets,
             lost_packets: path.lost_packets,
             congestion_events: path.congestion_events,
             spurious: 0,
+            delivery_rate: ours.map(|ours| ours.delivery_rate().bytes_per_sec()),
+        }
+    }
+
+    fn inspect(&mut self, show: &mut dyn FnMut(Metric)) {
+        if let Some(connection) = self.connection()
+            && let Some(ours) = ours(connection.congestion_state())
+        {
+            ours.inspect(show);
         }
     }
 }
