@@ -10,9 +10,10 @@ use std::cell::RefCell;
 
 /// Bytes that an application with a rate writes at a time: about a packet.
 const WRITE: u16 = 1200;
-/// Bytes that a sender without a rate has written beyond its congestion window, so that the
-/// application never limits it.
-const AHEAD: u64 = 64 * 1024;
+/// What a sender without a rate has written and not acknowledged, so that the application never
+/// limits it: so many congestion windows, as acknowledged data counts only when all before it is
+/// acknowledged too, and so many bytes more.
+const AHEAD: (u64, u64) = (4, 64 * 1024);
 /// What is sent.
 static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
 
@@ -142,7 +143,8 @@ impl<S: Stack> DatagramEndpoint for Sender<S> {
     fn handle(&mut self, now: Time, payload: &[u8], ecn: EcnCodepoint) {
         let stack = self.stack.get_mut();
         stack.handle(self.clock.instant(now), ecn, payload);
-        stack.set_send_window(AHEAD);
+        let (windows, bytes) = AHEAD;
+        stack.set_send_window(windows, bytes);
     }
 
     fn poll(&mut self, now: Time, payload: &mut Vec<u8>) -> Option<EcnCodepoint> {

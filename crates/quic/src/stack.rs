@@ -148,8 +148,8 @@ pub(crate) trait Stack: Send + Sized + 'static {
     /// Reads all that has arrived in order and returns how much it was.
     fn read(&mut self) -> u64;
 
-    /// Sets how much may be written and not acknowledged, given the congestion window.
-    fn set_send_window(&mut self, beyond_window: u64);
+    /// Sets how much may be written and not acknowledged: congestion windows and bytes.
+    fn set_send_window(&mut self, windows: u64, bytes: u64);
 
     fn stats(&mut self) -> Stats;
 

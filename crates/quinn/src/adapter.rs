@@ -13,8 +13,12 @@ use std::time::Instant;
 
 /// Minimum window, packets (RFC 9002, section 7.2).
 const MIN_WINDOW: f64 = 2.0;
-/// What may leave at once after a pause, packets: the burst of quinn's and noq's pacers.
+/// What may leave at once when nothing is in flight, packets (RFC 9002, section 7.7: a burst of at
+/// most the initial window).
 const BURST: f64 = 10.0;
+/// What the pacing rate allowed earlier and was not used, packets: no more is saved. BBR estimates
+/// from its pacing rate when packets leave, and longer bursts would mislead it.
+const SAVED: f64 = 2.0;
 /// The stacks' pacing rate without one of the algorithm, in windows per round-trip time.
 const WINDOW_GAIN: f64 = 1.25;
 
@@ -109,7 +113,14 @@ impl Adapter {
 
     /// Takes the algorithm's window and rate.
     fn update(&mut self) {
-        self.control = self.algorithm.control();
+        let previous = std::mem::replace(&mut self.control, self.algorithm.control());
+        if let (Some(before), Some(rate)) = (previous.pacing_rate, self.control.pacing_rate)
+            && rate < before
+            && self.tokens > 0.0
+        {
+            // What was earned at the higher rate is worth the same time at the lower one.
+            self.tokens *= rate.bytes_per_sec() / before.bytes_per_sec();
+        }
         let of_window = self.path.srtt.map(|srtt| {
             let bytes = WINDOW_GAIN * self.control.cwnd * f64::from(self.path.mss);
             Rate::from_bytes_in(bytes, srtt)
@@ -117,15 +128,14 @@ impl Adapter {
         self.path.pacing_rate = self.control.pacing_rate.or(of_window);
     }
 
-    /// Adds what the pacing rate allows since the last event.
+    /// Adds what the pacing rate allows since the last acknowledgement or loss.
     fn refill(&mut self, now: Time) {
         let mss = f64::from(self.path.mss);
         if let Some(rate) = self.control.pacing_rate {
             let elapsed = now.since(self.tokens_at).as_secs_f64();
-            // A quarter of a round trip, if acknowledgements are that rare.
-            let quarter = self.path.srtt.map_or(0.0, |srtt| srtt.as_secs_f64() / 4.0);
-            let most = (rate.bytes_per_sec() * quarter).max(BURST * mss);
-            self.tokens = (self.tokens + rate.bytes_per_sec() * elapsed).min(most);
+            let round_trip = self.path.srtt.map_or(0.0, Span::as_secs_f64);
+            let earned = rate.bytes_per_sec() * elapsed.min(round_trip);
+            self.tokens = self.tokens.min(SAVED * mss) + earned;
         }
         self.tokens_at = now;
     }
@@ -135,7 +145,6 @@ impl Adapter {
         self.flush();
         let (now, packets) = (self.time(now), self.packets_of(bytes).max(1));
         self.path.now = now;
-        self.refill(now);
         self.tokens -= bytes as f64;
         let from_idle = self.path.in_flight == 0;
         let app_limited = self.sampler.is_app_limited();
@@ -397,5 +406,193 @@ impl Adapter {
 
     pub(crate) fn inspect(&self, show: &mut dyn FnMut(Metric)) {
         self.algorithm.inspect(show);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dumbbell_cc::{AlgorithmFactory, ConnectionConfig};
+    use std::sync::{Arc, Mutex};
+    use std::time::Duration;
+
+    const MTU: u16 = 1000;
+
+    /// What an algorithm was told.
+    #[derive(Clone, Debug, PartialEq)]
+    enum Told {
+        Sent { seq: u64, from_idle: bool },
+        Congestion { signal: Signal, new_episode: bool, seq: u64, in_flight: u32 },
+        Ack { delivered: u32, acked: u32, lost: u32, rtt_ms: u64, rate: Option<f64> },
+    }
+
+    /// Notes what it is told, with a window of 10 packets and a pacing rate.
+    #[derive(Clone, Debug)]
+    struct Recorder(Arc<Mutex<Vec<Told>>>, Option<Rate>);
+
+    impl Recorder {
+        fn note(&self, told: Told) {
+            self.0.lock().expect("no panic").push(told);
+        }
+    }
+
+    impl CongestionControl for Recorder {
+        fn on_sent(&mut self, _path: &Path, sent: &Sent) {
+            self.note(Told::Sent { seq: sent.seq, from_idle: sent.from_idle });
+        }
+
+        fn on_ack(&mut self, _path: &Path, ack: &Ack) {
+            self.note(Told::Ack {
+                delivered: ack.delivered,
+                acked: ack.acked,
+                lost: ack.lost,
+                rtt_ms: ack.rtt.map_or(0, |rtt| rtt.as_micros() / 1000),
+                rate: ack.rate.map(|sample| sample.rate.bytes_per_sec()),
+            });
+        }
+
+        fn on_congestion(&mut self, path: &Path, event: &CongestionEvent) {
+            let CongestionEvent { signal, new_episode, seq, .. } = *event;
+            self.note(Told::Congestion { signal, new_episode, seq, in_flight: path.in_flight });
+        }
+
+        fn control(&self) -> ControlParameters {
+            ControlParameters::new(10.0).with_pacing_rate(self.1)
+        }
+    }
+
+    struct Test {
+        adapter: Adapter,
+        start: Instant,
+        told: Arc<Mutex<Vec<Told>>>,
+    }
+
+    impl Test {
+        fn new(rate: Option<Rate>) -> Test {
+            let (start, told) = (Instant::now(), Arc::default());
+            let recorder = Recorder(Arc::clone(&told), rate);
+            let factory = AlgorithmFactory::new(move |_| recorder.clone());
+            let config = ConnectionConfig::new(Time::ZERO, u32::from(MTU));
+            Test { adapter: Adapter::new(factory.make(&config), start, MTU, 10.0), start, told }
+        }
+
+        fn at(&self, ms: u64) -> Instant {
+            self.start + Duration::from_millis(ms)
+        }
+
+        /// Sends full packets, one a datagram.
+        fn send(&mut self, ms: u64, packets: u32) {
+            for _ in 0..packets {
+                self.adapter.on_sent(self.at(ms), MTU.into());
+            }
+        }
+
+        /// Acknowledges packets that were sent at these times.
+        fn ack(&mut self, ms: u64, sent: &[u64], in_flight: u64) {
+            for &sent in sent {
+                self.adapter.on_ack(self.at(ms), self.at(sent));
+            }
+            self.adapter.on_end_acks(self.at(ms), in_flight * u64::from(MTU), false);
+        }
+
+        fn told(&mut self) -> Vec<Told> {
+            self.adapter.flush();
+            std::mem::take(&mut *self.told.lock().expect("no panic"))
+        }
+    }
+
+    #[test]
+    fn the_delivery_rate_is_what_was_delivered_over_the_longer_interval() {
+        let mut test = Test::new(None);
+        for ms in [0, 1, 2, 3] {
+            test.send(ms, 1);
+        }
+        test.told();
+        // The first two together after 20 ms, then one every 5 ms.
+        test.ack(20, &[0, 1], 2);
+        test.ack(25, &[2], 1);
+        test.ack(30, &[3], 0);
+        // Delivered packets of 1000 bytes over 20, 25 and 30 ms (draft-cheng-iccrg-delivery-rate-
+        // estimation, section 3.3): all were sent before the first was delivered.
+        let ack = |delivered, rtt_ms, rate| Told::Ack {
+            delivered,
+            acked: delivered,
+            lost: 0,
+            rtt_ms,
+            rate: Some(rate),
+        };
+        let expected = [ack(2, 19, 1e5), ack(1, 23, 3000.0 / 0.025), ack(1, 27, 4000.0 / 0.03)];
+        assert_eq!(test.told(), expected);
+    }
+
+    #[test]
+    fn losses_come_before_their_acknowledgement_once_for_each_packet() {
+        let mut test = Test::new(None);
+        for ms in 0..6 {
+            test.send(ms, 1);
+        }
+        test.told();
+        // Packets 0 and 2 are missing.
+        test.ack(40, &[1, 3, 4, 5], 2);
+        test.adapter.on_lost(test.at(40), test.at(2), 2000, false);
+        let loss = |seq, new_episode| {
+            let signal = Signal::Loss;
+            Told::Congestion { signal, new_episode, seq, in_flight: 0 }
+        };
+        let told = test.told();
+        assert_eq!(told[..2], [loss(0, true), loss(2, false)]);
+        // The window must not grow by an acknowledgement that begins a recovery.
+        let [Told::Ack { delivered, acked, lost, .. }] = told[2..] else { panic!("{told:?}") };
+        assert_eq!((delivered, acked, lost), (4, 0, 2));
+    }
+
+    #[test]
+    fn an_episode_begins_with_a_packet_that_was_sent_after_the_last_one_began() {
+        let mut test = Test::new(None);
+        test.send(0, 2);
+        test.send(50, 2);
+        test.told();
+        let mut episode = |ms, sent| {
+            test.adapter.on_ecn(test.at(ms), test.at(sent));
+            match test.told()[..] {
+                [Told::Congestion { new_episode, .. }] => new_episode,
+                _ => panic!("one signal"),
+            }
+        };
+        assert!(episode(40, 0) && !episode(60, 0) && episode(90, 50));
+    }
+
+    #[test]
+    fn the_window_lets_as_many_packets_leave_as_it_counts() {
+        let mut test = Test::new(None);
+        // quinn sends while in flight + packet < window.
+        assert_eq!(test.adapter.window(), 10 * 1000 + 1);
+        test.adapter.on_mtu_update(1400);
+        assert_eq!(test.adapter.window(), 14_001);
+    }
+
+    #[test]
+    fn without_a_pacer_no_more_leaves_than_the_rate_allows_since_the_last_ack() {
+        // 100 packets/s: one per 10 ms.
+        let mut test = Test::new(Some(Rate::from_bits_per_sec(8e5)));
+        let allowed = |test: &mut Test, ms, in_flight: &mut u64| {
+            let mut packets = 0;
+            while (*in_flight + 1) * 1000 < test.adapter.paced_window() {
+                test.send(ms, 1);
+                (packets, *in_flight) = (packets + 1, *in_flight + 1);
+            }
+            packets
+        };
+        let mut in_flight = 0;
+        assert_eq!(allowed(&mut test, 0, &mut in_flight), 10);
+        let mut sent = 0;
+        // Every 20 ms two of the first packets are acknowledged.
+        for ms in [100, 120, 140, 160, 180] {
+            in_flight -= 2;
+            test.ack(ms, &[0, 0], in_flight);
+            sent += allowed(&mut test, ms, &mut in_flight);
+        }
+        // 180 ms allow 18 packets, of which 10 left at the start.
+        assert!((7..=8).contains(&sent), "{sent}");
     }
 }

@@ -266,10 +266,10 @@ impl Stack for Noq {
         bytes
     }
 
-    fn set_send_window(&mut self, beyond_window: u64) {
+    fn set_send_window(&mut self, windows: u64, bytes: u64) {
         if let Some(connection) = self.connection() {
             let window = connection.congestion_state(PathId::ZERO).map_or(0, Controller::window);
-            connection.set_send_window(window.saturating_add(beyond_window));
+            connection.set_send_window(window.saturating_mul(windows).saturating_add(bytes));
         }
     }
 
