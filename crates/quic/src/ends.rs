@@ -4,7 +4,7 @@ use crate::stack::{Clock, Event, Settings, Stack, Stats, span};
 use bytes::Bytes;
 use dumbbell_cc::Metric;
 use dumbbell_net::Application;
-use dumbbell_sim::{DatagramEndpoint, EcnCodepoint, FlowRow, Sampled, SeriesRow};
+use dumbbell_sim::{DatagramEndpoint, EcnCodepoint, FlowRow, SeriesRow};
 use dumbbell_units::{Rate, Span, Time};
 use std::cell::RefCell;
 
@@ -27,6 +27,10 @@ pub(crate) struct Load {
     pub(crate) bytes: Option<u64>,
     /// Rates at which the application writes; empty for no limit.
     pub(crate) rates: Vec<(Span, Rate)>,
+}
+
+fn secs(span: Option<Span>) -> f32 {
+    span.map_or(f32::NAN, |span| span.as_secs_f64() as f32)
 }
 
 /// How far a sender is.
@@ -174,13 +178,7 @@ impl<S: Stack> DatagramEndpoint for Sender<S> {
     fn next_timeout(&self) -> Time {
         self.due
     }
-}
 
-fn secs(span: Option<Span>) -> f32 {
-    span.map_or(f32::NAN, |span| span.as_secs_f64() as f32)
-}
-
-impl<S: Stack> Sampled for Sender<S> {
     fn sample(&self, row: &mut SeriesRow) {
         let stats = self.stack.borrow_mut().stats();
         let seen = *self.settings.observed.get();
@@ -268,20 +266,12 @@ impl<S: Stack> DatagramEndpoint for Receiver<S> {
     fn next_timeout(&self) -> Time {
         self.due
     }
-}
 
-impl<S: Stack> Sampled for Receiver<S> {
     fn sample(&self, row: &mut SeriesRow) {
         row.received = self.received;
     }
 
     fn finish(&self, row: &mut FlowRow) {
         row.received = self.received;
-    }
-
-    fn inspect(&self, _show: &mut dyn FnMut(Metric)) {}
-
-    fn is_complete(&self) -> bool {
-        false
     }
 }

@@ -17,8 +17,9 @@ use std::sync::Arc;
 ///
 /// The simulator calls [`handle`](Self::handle) for every datagram that arrives, then
 /// [`poll`](Self::poll) until it returns `None`, and polls again at
-/// [`next_timeout`](Self::next_timeout). Sender and receiver of a flow fill in the same rows.
-pub trait DatagramEndpoint: Sampled + Send {
+/// [`next_timeout`](Self::next_timeout). Sender and receiver of a flow fill in the same rows; an
+/// endpoint that has nothing to show needs none of those methods.
+pub trait DatagramEndpoint: Send {
     /// Processes a datagram that arrived at `now` with this ECN field.
     fn handle(&mut self, now: Time, payload: &[u8], ecn: EcnCodepoint);
 
@@ -28,6 +29,20 @@ pub trait DatagramEndpoint: Sampled + Send {
 
     /// When to poll next if no datagram arrives; [`Time::MAX`] if no timer is set.
     fn next_timeout(&self) -> Time;
+
+    /// Fills in the current state.
+    fn sample(&self, _row: &mut SeriesRow) {}
+
+    /// Fills in the state at the end of the run.
+    fn finish(&self, _row: &mut FlowRow) {}
+
+    /// Shows the algorithm's internals.
+    fn inspect(&self, _show: &mut dyn FnMut(Metric)) {}
+
+    /// Whether the flow is complete, so that its state no longer changes.
+    fn is_complete(&self) -> bool {
+        false
+    }
 }
 
 /// The sender and the receiver of a flow.
@@ -228,15 +243,6 @@ mod tests {
 
         fn next_timeout(&self) -> Time {
             self.0
-        }
-    }
-
-    impl Sampled for End {
-        fn sample(&self, _row: &mut SeriesRow) {}
-        fn finish(&self, _row: &mut FlowRow) {}
-        fn inspect(&self, _show: &mut dyn FnMut(Metric)) {}
-        fn is_complete(&self) -> bool {
-            false
         }
     }
 

@@ -12,6 +12,7 @@ mod delay_meter;
 mod draws;
 mod engine;
 mod event_queue;
+mod fixture;
 mod histogram;
 mod hop_log;
 mod host;
@@ -45,6 +46,7 @@ pub use datagram_host::{
 };
 pub use draws::Draws;
 pub use engine::{EndpointId, Engine, RoutedPacket};
+pub use fixture::run_ends;
 pub use histogram::Histogram;
 pub use hop_log::{Hop, HopEnd, HopLog};
 pub use network::{FlowPlan, Network, PathPlan, Transfer};

@@ -197,6 +197,35 @@ pub struct PathSpec {
 }
 
 impl FlowSpec {
+    /// A TCP flow of this name and algorithm without a path.
+    pub(crate) fn new(name: &str, cc: &str) -> FlowSpec {
+        FlowSpec {
+            name: name.to_owned(),
+            cc: cc.to_owned(),
+            algorithm_factory: None,
+            path: Vec::new(),
+            return_path: Vec::new(),
+            return_delay_ns: 0,
+            start_ns: 0,
+            stop_ns: None,
+            bytes: None,
+            transfers: None,
+            app_rate_bps: None,
+            app_rates: Vec::new(),
+            additional_subflows: Vec::new(),
+            scheduler: lowest_rtt(),
+            stack: Stack::linux(),
+            udp: false,
+            udt: None,
+            external: None,
+            endpoint_factory: None,
+            kernel_cc: None,
+            command: None,
+            server: None,
+            log: false,
+        }
+    }
+
     /// The paths of all subflows; a plain flow has one.
     pub(crate) fn paths(&self) -> Vec<PathSpec> {
         let FlowSpec { path, return_path, return_delay_ns, .. } = self.clone();

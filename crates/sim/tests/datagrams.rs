@@ -1,11 +1,10 @@
 //! Endpoints of another crate on simulated links.
 
-use dumbbell_cc::Metric;
 use dumbbell_net::{AqmConfig, CodelConfig};
 use dumbbell_sim::{
     DatagramEndpoint, DatagramEnds, EcnCodepoint, EndpointFactory, ExternalFlow, ExternalSpec,
-    Factories, FlowRow, FlowSpec, InvalidKey, MakeEndpoints, RunOutput, Sampled, Scenario,
-    ScenarioError, SeriesRow,
+    Factories, FlowRow, FlowSpec, InvalidKey, MakeEndpoints, RunOutput, Scenario, ScenarioError,
+    SeriesRow,
 };
 use dumbbell_units::{Span, Time};
 use serde_json::json;
@@ -47,21 +46,13 @@ impl DatagramEndpoint for Ticker {
     fn next_timeout(&self) -> Time {
         self.due
     }
-}
 
-impl Sampled for Ticker {
     fn sample(&self, row: &mut SeriesRow) {
         row.sent = u64::from(self.sent);
     }
 
     fn finish(&self, row: &mut FlowRow) {
         row.sent = u64::from(self.sent);
-    }
-
-    fn inspect(&self, _show: &mut dyn FnMut(Metric)) {}
-
-    fn is_complete(&self) -> bool {
-        false
     }
 }
 
@@ -82,19 +73,9 @@ impl DatagramEndpoint for Noter {
     fn next_timeout(&self) -> Time {
         Time::MAX
     }
-}
-
-impl Sampled for Noter {
-    fn sample(&self, _row: &mut SeriesRow) {}
 
     fn finish(&self, row: &mut FlowRow) {
         row.received = self.arrivals.lock().expect("no panic").len() as u64;
-    }
-
-    fn inspect(&self, _show: &mut dyn FnMut(Metric)) {}
-
-    fn is_complete(&self) -> bool {
-        false
     }
 }
 
