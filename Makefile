@@ -145,7 +145,7 @@ sdist: setup ## Builds the source package into dist/
 test-wheel: setup ## Installs the wheel of dist/ without a compiler, to a first table and figure
 	DUMBBELL_WHEEL=$(wildcard dist/*.whl) $(PYTEST) -s tests/python/test_wheel.py
 
-PUBLISHED = units cc net tcp udt sim
+PUBLISHED = units cc net tcp udt sim quinn quic
 
 package: setup ## Packages the crates for others and builds each from its package; cc without std
 	.venv/bin/cargo package --locked $(PUBLISHED:%=--package dumbbell-%)

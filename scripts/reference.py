@@ -32,6 +32,8 @@ def make(request: str) -> str:
         "stacks": stacks,
         "options": options,
         "udt": udt_options,
+        "quic": quic_options,
+        "quic-stacks": quic_stacks,
         "algorithms": algorithms,
         "algorithm-options": algorithm_options,
         "crates": crates,
@@ -75,6 +77,25 @@ def udt_options() -> str:
         about, default = _explained(f"transport_options.{name}")
         rows.append((f"`{name}`", _cell(about), default))
     return _table(("option", "what it is", "default"), rows)
+
+
+def quic_options() -> str:
+    """The options of QUIC as a transport."""
+    rows = []
+    for name in _core.quic_options():
+        about, default = _explained(f"quic.{name}")
+        rows.append((f"`{name}`", _cell(about), default))
+    return _table(("option", "what it is", "default"), rows)
+
+
+def quic_stacks() -> str:
+    """The QUIC stacks and their own algorithms."""
+    rows = []
+    for stack, about, algorithms in _core.quic_stacks():
+        for name in algorithms:
+            what = _core.explain(f"{stack}:{name}").splitlines()[0].partition(": ")[2]
+            rows.append((f"`{stack}`", about, f"`{stack}:{name}`", _cell(what.removesuffix("."))))
+    return _table(("stack", "what it is", "its algorithms", "what they are"), rows)
 
 
 def options(topic: str) -> str:

@@ -1,6 +1,6 @@
 //! What an experiment refers to, outside of its file.
 
-/// Reads traces and finds algorithms that are not built in.
+/// Reads traces, finds algorithms that are not built in, and says which transports there are.
 ///
 /// The errors are sentences without the key and the file, which the caller adds.
 pub trait Environment {
@@ -26,6 +26,14 @@ pub trait Environment {
     /// # Errors
     /// If it does not exist, is not an algorithm or has no such option.
     fn algorithm(&self, cc: &str) -> Result<CustomAlgorithm, String>;
+
+    /// Whether flows can have this transport.
+    ///
+    /// # Errors
+    /// If they cannot.
+    fn transport(&self, _name: &str) -> Result<(), String> {
+        Ok(())
+    }
 }
 
 /// An algorithm that is not built in.

@@ -356,6 +356,9 @@ impl<'a> Resolver<'a> {
             let text = "is given beside app_rate; an application has one of them";
             self.add(at.then("app_rates"), text);
         }
+        if let Err(text) = self.environment.transport(&flow.transport) {
+            self.add(at.then("transport"), text);
+        }
         let mut resolved = flow.clone();
         resolved.name = Some(name);
         if let Some(subflows) = &self.subflows[number] {

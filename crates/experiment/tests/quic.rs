@@ -1,6 +1,8 @@
 //! QUIC flows in experiment files.
 
-use dumbbell_experiment::{Diagnostics, Experiment, NoEnvironment, explain, schema};
+use dumbbell_experiment::{
+    CustomAlgorithm, Diagnostics, Environment, Experiment, NoEnvironment, explain, schema,
+};
 use serde_json::json;
 
 /// An experiment with a flow of these keys.
@@ -106,6 +108,29 @@ fn what_a_quic_flow_cannot_have_is_refused_with_what_it_can() {
         let errors = errors(keys);
         assert!(errors.iter().any(|error| error.contains(part)), "{keys}: {errors:#?}");
     }
+}
+
+#[test]
+fn a_program_without_quic_says_so_at_the_key() {
+    struct Page;
+
+    impl Environment for Page {
+        fn trace(&self, path: &str) -> Result<String, String> {
+            NoEnvironment.trace(path)
+        }
+
+        fn algorithm(&self, cc: &str) -> Result<CustomAlgorithm, String> {
+            NoEnvironment.algorithm(cc)
+        }
+
+        fn transport(&self, name: &str) -> Result<(), String> {
+            if name == "quic" { Err("\"quic\" is not here".to_owned()) } else { Ok(()) }
+        }
+    }
+
+    let read = read("cc = \"cubic\"\ntransport = \"quic\"").expect("valid");
+    let error = read.resolve(&Page).expect_err("no QUIC").to_string();
+    assert!(error.contains("\"quic\" is not here"), "{error}");
 }
 
 #[test]

@@ -15,7 +15,7 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _core {
     use dumbbell_cc::NAMES;
-    use dumbbell_experiment::{algorithm, options};
+    use dumbbell_experiment::{algorithm, options, quic};
     use dumbbell_tcp::{Scheduler, Stack};
     use dumbbell_udt::TransportOptions;
     use pyo3::exceptions::PyValueError;
@@ -83,6 +83,23 @@ mod _core {
     fn udt_options<'py>(py: Python<'py>, cc: &str) -> PyResult<Bound<'py, PyAny>> {
         let options = options::udt_options(&TransportOptions::for_algorithm(cc));
         loads(py, &serde_json::json!(options))
+    }
+
+    /// Default values of QUIC's options: name -> value.
+    #[pyfunction]
+    fn quic_options(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+        let options = quic::quic_options(&quic::QuicOptions::default());
+        loads(py, &serde_json::json!(options))
+    }
+
+    /// The QUIC stacks: name, what it is, and its own algorithms.
+    #[pyfunction]
+    fn quic_stacks() -> Vec<(&'static str, &'static str, Vec<&'static str>)> {
+        let stacks = quic::QUIC_STACKS.iter().map(|stack| {
+            let algorithms = stack.algorithms.iter().map(|(name, _)| *name).collect();
+            (stack.name, stack.about, algorithms)
+        });
+        stacks.collect()
     }
 
     /// The predefined TCP stacks: name -> option -> value.

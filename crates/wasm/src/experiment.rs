@@ -39,6 +39,14 @@ impl Files {
 }
 
 impl Environment for Files {
+    fn transport(&self, name: &str) -> Result<(), String> {
+        if name != "quic" {
+            return Ok(());
+        }
+        let text = "\"quic\" needs QUIC stacks, which this page does not have";
+        Err(format!("{text}; run the file with `dumbbell run`, or write \"tcp\""))
+    }
+
     fn trace(&self, path: &str) -> Result<String, String> {
         let known = || self.traces.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
         self.traces.get(path).cloned().ok_or_else(|| match self.traces.is_empty() {

@@ -50,7 +50,7 @@ def check_file(
 
 
 def list_all(json: options.Json = False) -> None:
-    """List algorithms, templates of links, AQMs, TCP stacks, papers and metrics."""
+    """List algorithms, templates of links, AQMs, TCP and QUIC stacks, papers and metrics."""
     from dumbbell import metrics, papers
 
     stacks = _core.stacks()
@@ -60,8 +60,10 @@ def list_all(json: options.Json = False) -> None:
         metric.__name__: (metric.__doc__ or "").partition("\n")[0] for metric in metrics.METRICS
     }
     if json:
+        own = {name: algorithms for name, _, algorithms in _core.quic_stacks()}
         catalogue = {"algorithms": _core.algorithms(), "templates": templates, "aqms": aqms}
-        print_json(catalogue | {"stacks": stacks, "papers": titles, "metrics": meanings})
+        catalogue |= {"stacks": stacks, "quic_stacks": own}
+        print_json(catalogue | {"papers": titles, "metrics": meanings})
         return
     usual = stacks["linux"]
     differing = {
@@ -72,12 +74,17 @@ def list_all(json: options.Json = False) -> None:
         name: ", ".join(f"{key} = {_toml(value)}" for key, value in fields.items())
         for name, fields in differing.items()
     }
+    quic = {
+        name: f"{about}; {', '.join(f'{name}:{algorithm}' for algorithm in algorithms)}"
+        for name, about, algorithms in _core.quic_stacks()
+    }
     print_text('Algorithms, for cc = "NAME" or "NAME(option=value, ...)":')
     print_text("  " + ", ".join(_core.algorithms()))
     for title, meaning in (
         ('Templates of links, for template = "NAME" or "NAME(option=value, ...)":', templates),
         ('AQMs of links, for aqm = "NAME" or "NAME(option=value, ...)":', aqms),
         ('TCP stacks, for stack = "NAME" (and stack_options for single fields):', settings),
+        ('QUIC stacks, for transport = "quic" and stack = "NAME", and their algorithms:', quic),
         ("Papers, for dumbbell reproduce:", titles),
         ("Metrics, of dumbbell.metrics:", meanings),
     ):
