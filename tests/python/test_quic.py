@@ -91,9 +91,9 @@ def test_a_quic_flow_is_refused_with_real_packets() -> None:
 
 
 def test_the_command_line_runs_a_quic_flow_and_warns_of_an_unseeded_one(tmp_path: Path) -> None:
-    arguments = ("run", str(EXAMPLE), "--set", "duration=5 s", "--set", "flow.tcp.stop=4 s")
-    arguments += ("--set", "flow.quic.start=1 s", "--set", "flow.quic.stack=noq")
-    done = command(*arguments, "--set", "flow.quic.cc=noq:bbr3", cwd=tmp_path)
+    times = ("--set", "duration=5 s", "--set", "flow.tcp.stop=4 s", "--set", "flow.quic.start=1 s")
+    stack = ("--set", "flow.quic.stack=noq", "--set", "flow.quic.cc=noq:bbr3")
+    done = command("run", str(EXAMPLE), *times, *stack, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert re.search(r"^quic +noq:bbr3", done.stdout, flags=re.M)
     assert "runs with the same seed differ" in done.stderr
