@@ -32,7 +32,9 @@ SETTLED = 10.0
 """From when on bandwidth estimates are judged, s."""
 WINDOW = 5.0
 """The highest queueing delay of each of these many seconds is a peak: BBRv3 probes at least once in
-them (draft-ietf-ccwg-bbr-04, section 5.3.3.5: after 2 to 3 s)."""
+them (draft-ietf-ccwg-bbr-06, section 5.3.3.8.3: 2 to 3 s later)."""
+UP = 5.0
+"""The state ProbeBW_UP, as ``inspect`` shows it."""
 LATE_LIMIT = 53.0 - 2.0 - HOLD
 """How long after the second flow's start a run shows that flows share fairly, s."""
 
@@ -78,6 +80,15 @@ def peak(result: Result) -> list[float]:
     window = (pl.col("t") / WINDOW).ceil()
     peaks = late.group_by("seed", window, maintain_order=True).agg(pl.col("delay").max())
     return by_seed(peaks, pl.col("delay").median())
+
+
+@metric("interval", unit="s", lowest=0)
+def interval(result: Result) -> list[float]:
+    """The mean time from one ProbeBW_UP to the next."""
+    state = result.internals.filter(pl.col("name") == "state")
+    is_up = pl.col("value") == UP
+    begins = is_up & ~is_up.shift(1, fill_value=False).over("seed")
+    return by_seed(state.filter(begins), pl.col("t").diff().mean())
 
 
 def estimated(result: Result) -> pl.DataFrame:
