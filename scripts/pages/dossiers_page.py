@@ -87,4 +87,4 @@ def write(docs: Path, paths: int, named: list[str]) -> Path:
 
 
 if __name__ == "__main__":
-    print(write(Path(sys.argv[1]), int([*sys.argv, 100][2]), sys.argv[3:]))
+    print(write(Path(sys.argv[1]), int(sys.argv[2] if sys.argv[2:] else 100), sys.argv[3:]))
