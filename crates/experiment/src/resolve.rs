@@ -28,6 +28,8 @@ const MAX_ROWS: u128 = 100_000_000;
 const MAX_INSPECTED: u64 = 100;
 /// A receive window, packets, that takes long to simulate when it is filled.
 const LARGE_WINDOW: u32 = 1 << 17;
+/// The flow control window of a QUIC flow, 2 MiB, in packets of 1419 bytes of data.
+const QUIC_WINDOW: u32 = (2 << 20) / 1419;
 /// Round-trip times after which a window that doubles exceeds any receive window.
 const DOUBLINGS: u64 = 20;
 
@@ -483,7 +485,7 @@ impl<'a> Resolver<'a> {
         let end = checked(&TIME, flow.stop.as_ref().unwrap_or(&experiment.duration));
         let lasts = end.saturating_sub(checked(&TIME, &flow.start));
         let window = match flow.transport.as_str() {
-            "quic" => u32::MAX, // flow control never limits
+            "quic" => QUIC_WINDOW,
             _ => {
                 let at = key_path!["flow", number];
                 let stack = experiment.flow_stack(flow, &self.base_stack, &at);

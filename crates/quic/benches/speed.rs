@@ -5,13 +5,13 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-/// Simulated seconds per second of a flow of quinn's CUBIC alone on a path of 40 ms.
+/// Simulated seconds per second of a flow of quinn's CUBIC alone on a path of 10 ms.
 fn speed(rate: f64, crypto: &str, seconds: u64) -> f64 {
     let json = json!({
         "duration_ns": seconds * 1_000_000_000, "sample_ns": 100_000_000,
-        "links": [{"name": "l", "rate_bps": rate, "delay_ns": 20_000_000,
-                   "queue": {"bytes": (rate * 0.04 / 8.0) as u64}}],
-        "flows": [{"name": "f", "cc": "quinn:cubic", "path": ["l"], "return_delay_ns": 20_000_000,
+        "links": [{"name": "l", "rate_bps": rate, "delay_ns": 5_000_000,
+                   "queue": {"bytes": (rate * 0.01 / 8.0) as u64}}],
+        "flows": [{"name": "f", "cc": "quinn:cubic", "path": ["l"], "return_delay_ns": 5_000_000,
                    "external": {"transport": "quic", "stack": "quinn",
                                 "options": {"crypto": crypto}}}]
     });
@@ -21,13 +21,13 @@ fn speed(rate: f64, crypto: &str, seconds: u64) -> f64 {
     let begin = Instant::now();
     let output = scenario.run().expect("valid");
     let elapsed = begin.elapsed().as_secs_f64();
-    assert!(output.flows.received[0] as f64 * 8.0 > 0.8 * rate * seconds as f64);
+    assert!(output.flows.received[0] as f64 * 8.0 > 0.7 * rate * seconds as f64);
     seconds as f64 / elapsed
 }
 
 fn main() {
     for (mbit, crypto, seconds) in
-        [(20, "null", 200), (20, "rustls", 200), (1000, "null", 10), (1000, "rustls", 10)]
+        [(20, "null", 200), (20, "rustls", 200), (1000, "null", 30), (1000, "rustls", 30)]
     {
         let speed = speed(f64::from(mbit) * 1e6, crypto, seconds);
         println!("{mbit} Mbit/s, crypto = \"{crypto}\": {speed:.1} times real time");

@@ -15,6 +15,11 @@ use std::time::{Duration, Instant};
 /// Bytes of the connection IDs, as both stacks have them.
 pub(crate) const CID: usize = 8;
 
+/// Flow control window of the stream, bytes; the stacks' default is 1,250,000. A larger one could
+/// end connections: both stacks close one whose stream has more than 1024 gaps ("too many gaps in
+/// stream buffer"), and a gap takes two packets of 1170 bytes of data at least.
+pub(crate) const RECEIVE_WINDOW: u32 = 2 * 1024 * 1024;
+
 /// The stacks' time of a simulated one. Stacks use only differences, so any instant may be zero.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock(Instant);

@@ -120,6 +120,21 @@ fn a_flow_that_stops_sends_nothing_new() {
 }
 
 #[test]
+fn many_losses_at_once_do_not_end_the_connection() {
+    for stack in STACK_NAMES {
+        // Every second packet of a window is lost at the end of slow start.
+        let link = Link::default().with("rate_bps", json!(1e9));
+        let link = link.with("queue", json!({"bytes": 400_000}));
+        let output = run(link, json!([cubic(stack, json!({}))]), 3);
+        let row = output.flows.rows().next().expect("a flow");
+        assert!(row.lost > 100, "{stack}: {}", row.lost);
+        let received: Vec<_> = output.series.rows().map(|row| row.received).collect();
+        let late = received[30] - received[20];
+        assert!(late as f64 * 8.0 > 1e8, "{stack}: {late}");
+    }
+}
+
+#[test]
 fn marks_reach_the_sender_and_take_the_place_of_losses() {
     for stack in STACK_NAMES {
         let codel = json!(AqmConfig::Codel(CodelConfig::default()));

@@ -6,7 +6,7 @@ mod crypto;
 mod tls;
 
 use crate::options::Crypto;
-use crate::stack::{CID, Event, Settings, Stack, Stats, peer, window_rate};
+use crate::stack::{CID, Event, RECEIVE_WINDOW, Settings, Stack, Stats, peer, window_rate};
 use bytes::{Bytes, BytesMut};
 use crypto::Null;
 use dumbbell_cc::Metric;
@@ -70,15 +70,15 @@ impl TimeSource for Standstill {
     }
 }
 
-/// The stack's defaults, but for: the flow's algorithm and options, windows of flow control that
-/// never limit, one datagram a time (no segmentation offload), and no idle timeout.
+/// The stack's defaults, but for: the flow's algorithm and options, a larger window of flow
+/// control, one datagram a time (no segmentation offload), and no idle timeout.
 fn transport(settings: &Settings) -> TransportConfig {
     let (options, mut config) = (&settings.options, TransportConfig::default());
     config
         .congestion_controller_factory(controller::factory(settings))
         .initial_mtu(options.initial_mtu)
         .max_idle_timeout(None)
-        .stream_receive_window(VarInt::MAX)
+        .stream_receive_window(VarInt::from_u32(RECEIVE_WINDOW))
         .receive_window(VarInt::MAX)
         .enable_segmentation_offload(false);
     if !options.mtu_discovery {
