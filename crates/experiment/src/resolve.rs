@@ -28,8 +28,8 @@ const MAX_ROWS: u128 = 100_000_000;
 const MAX_INSPECTED: u64 = 100;
 /// A receive window, packets, that takes long to simulate when it is filled.
 const LARGE_WINDOW: u32 = 1 << 17;
-/// The flow control window of a QUIC flow, 2 MiB, in packets of 1419 bytes of data.
-const QUIC_WINDOW: u32 = (2 << 20) / 1419;
+/// The flow control window of a QUIC flow, 100 streams of 1 MiB, in packets of 1419 bytes of data.
+const QUIC_WINDOW: u32 = (100 << 20) / 1419;
 /// Round-trip times after which a window that doubles exceeds any receive window.
 const DOUBLINGS: u64 = 20;
 

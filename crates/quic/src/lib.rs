@@ -1,7 +1,7 @@
 //! Unmodified QUIC stacks in the simulator: quinn-proto and noq-proto.
 //!
 //! Both do no I/O and take the time as an argument, so they run in virtual time. A flow is a client
-//! that connects and sends on one stream, and a server that receives. [`endpoints`] makes them for
+//! that connects and sends on streams, and a server that receives. [`endpoints`] makes them for
 //! flows of a [`Scenario`](dumbbell_sim::Scenario) with `external: {"transport": "quic", "stack":
 //! "quinn"}`.
 //!

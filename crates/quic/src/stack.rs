@@ -15,10 +15,12 @@ use std::time::{Duration, Instant};
 /// Bytes of the connection IDs, as both stacks have them.
 pub(crate) const CID: usize = 8;
 
-/// Flow control window of the stream, bytes; the stacks' default is 1,250,000. A larger one could
-/// end connections: both stacks close one whose stream has more than 1024 gaps ("too many gaps in
-/// stream buffer"), and a gap takes two packets of 1170 bytes of data at least.
-pub(crate) const RECEIVE_WINDOW: u32 = 2 * 1024 * 1024;
+/// Bytes of a stream; another one follows it. In one long stream a burst of losses could end the
+/// connection: both stacks close one whose stream has more than 1024 gaps ("too many gaps in stream
+/// buffer"), and a gap takes two packets of 1170 bytes of data at least.
+pub(crate) const STREAM: usize = 1024 * 1024;
+/// Flow control window of a stream, bytes: more than it has.
+pub(crate) const RECEIVE_WINDOW: u32 = 2 * STREAM as u32;
 
 /// The stacks' time of a simulated one. Stacks use only differences, so any instant may be zero.
 #[derive(Clone, Copy, Debug)]
@@ -124,7 +126,7 @@ pub(crate) fn window_rate(window: u64, rtt: Duration) -> f64 {
     1.25 * window as f64 / rtt.as_secs_f64()
 }
 
-/// An end of a QUIC connection with one stream, without I/O.
+/// An end of a QUIC connection, without I/O.
 pub(crate) trait Stack: Send + Sized + 'static {
     fn new(settings: &Settings) -> Self;
 
@@ -144,10 +146,10 @@ pub(crate) trait Stack: Send + Sized + 'static {
 
     fn next_event(&mut self) -> Option<Event>;
 
-    /// Writes to the stream and returns how much of it was taken.
+    /// Writes to the current stream and returns how much of it was taken.
     fn write(&mut self, data: Bytes) -> usize;
 
-    /// Ends the stream.
+    /// Ends the last stream.
     fn finish(&mut self);
 
     /// Reads all that has arrived in order and returns how much it was.

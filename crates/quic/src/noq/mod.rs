@@ -6,7 +6,7 @@ mod crypto;
 mod tls;
 
 use crate::options::Crypto;
-use crate::stack::{CID, Event, RECEIVE_WINDOW, Settings, Stack, Stats, peer, window_rate};
+use crate::stack::{CID, Event, RECEIVE_WINDOW, STREAM, Settings, Stack, Stats, peer, window_rate};
 use bytes::{Bytes, BytesMut};
 use crypto::Null;
 use dumbbell_cc::Metric;
@@ -26,13 +26,19 @@ use std::time::{Duration, Instant, SystemTime};
 
 pub(crate) use controller::NAMES;
 
-/// An endpoint with one connection and one stream from the client to the server.
+/// An endpoint with one connection, and streams from the client to the server.
 pub(crate) struct Noq {
     endpoint: Endpoint,
     /// At a client, until it connects.
     client: Option<ClientConfig>,
     connection: Option<(ConnectionHandle, Connection)>,
-    stream: Option<StreamId>,
+    /// The stream that is written to, and how much it still takes.
+    sending: Option<(StreamId, usize)>,
+    /// Streams that are not acknowledged to their end.
+    unfinished: usize,
+    /// Whether no further stream follows.
+    is_ended: bool,
+    receiving: Vec<StreamId>,
     /// Datagrams that the endpoint itself sends.
     responses: VecDeque<Vec<u8>>,
     is_client: bool,
@@ -143,6 +149,14 @@ impl Noq {
         }
     }
 
+    fn end_stream(&mut self) {
+        if let (Some((id, _)), Some((_, connection))) = (self.sending.take(), &mut self.connection)
+        {
+            // An error means that the stream has ended already.
+            let _ = connection.send_stream(id).finish();
+        }
+    }
+
     fn connection(&mut self) -> Option<&mut Connection> {
         self.connection.as_mut().map(|(_, connection)| connection)
     }
@@ -170,7 +184,10 @@ impl Stack for Noq {
             endpoint: Endpoint::new(config, server, true),
             client,
             connection: None,
-            stream: None,
+            sending: None,
+            unfinished: 0,
+            is_ended: false,
+            receiving: Vec::new(),
             responses: VecDeque::new(),
             is_client: settings.is_client,
         }
@@ -220,15 +237,18 @@ impl Stack for Noq {
         }
         loop {
             return Some(match connection.poll()? {
-                noq_proto::Event::Connected => {
-                    if self.is_client {
-                        self.stream = connection.streams().open(Dir::Uni);
-                    }
-                    Event::Connected
-                }
+                noq_proto::Event::Connected => Event::Connected,
                 noq_proto::Event::ConnectionLost { .. } => Event::Lost,
-                noq_proto::Event::Stream(StreamEvent::Writable { .. }) => Event::Writable,
-                noq_proto::Event::Stream(StreamEvent::Finished { .. }) => Event::Finished,
+                noq_proto::Event::Stream(
+                    StreamEvent::Writable { .. } | StreamEvent::Available { .. },
+                ) => Event::Writable,
+                noq_proto::Event::Stream(StreamEvent::Finished { .. }) => {
+                    self.unfinished -= 1;
+                    if self.unfinished > 0 || !self.is_ended {
+                        continue;
+                    }
+                    Event::Finished
+                }
                 noq_proto::Event::Stream(
                     StreamEvent::Opened { .. } | StreamEvent::Readable { .. },
                 ) => Event::Readable,
@@ -238,31 +258,48 @@ impl Stack for Noq {
     }
 
     fn write(&mut self, data: Bytes) -> usize {
-        let (Some(id), Some(connection)) = (self.stream, self.connection()) else { return 0 };
-        let written = connection.send_stream(id).write_chunks(&mut &mut [data][..]);
-        written.unwrap_or(0)
+        let Some((_, connection)) = &mut self.connection else { return 0 };
+        let (id, room) = match self.sending {
+            Some(sending) => sending,
+            None => {
+                let Some(id) = connection.streams().open(Dir::Uni) else { return 0 };
+                self.unfinished += 1;
+                (id, STREAM)
+            }
+        };
+        let part = data.slice(..data.len().min(room));
+        let written = connection.send_stream(id).write_chunks(&mut &mut [part][..]).unwrap_or(0);
+        self.sending = Some((id, room - written));
+        if written == room {
+            self.end_stream();
+        }
+        written
     }
 
     fn finish(&mut self) {
-        if let (Some(id), Some(connection)) = (self.stream, self.connection()) {
-            // An error means that the stream has ended already.
-            let _ = connection.send_stream(id).finish();
-        }
+        self.is_ended = true;
+        self.end_stream();
     }
 
     fn read(&mut self) -> u64 {
         let Some((_, connection)) = &mut self.connection else { return 0 };
-        if self.stream.is_none() {
-            self.stream = connection.streams().accept(Dir::Uni);
+        while let Some(id) = connection.streams().accept(Dir::Uni) {
+            self.receiving.push(id);
         }
-        let Some(id) = self.stream else { return 0 };
-        let mut stream = connection.recv_stream(id);
-        let Ok(mut chunks) = stream.read(true) else { return 0 };
         let mut bytes = 0;
-        while let Ok(Some(chunk)) = chunks.next(usize::MAX) {
-            bytes += chunk.bytes.len() as u64;
-        }
-        let _ = chunks.finalize(); // the end polls for datagrams anyway
+        self.receiving.retain(|&id| {
+            let mut stream = connection.recv_stream(id);
+            let Ok(mut chunks) = stream.read(true) else { return false };
+            let is_open = loop {
+                match chunks.next(usize::MAX) {
+                    Ok(Some(chunk)) => bytes += chunk.bytes.len() as u64,
+                    Ok(None) => break false,
+                    Err(_) => break true, // no more at present
+                }
+            };
+            let _ = chunks.finalize(); // the end polls for datagrams anyway
+            is_open
+        });
         bytes
     }
 
