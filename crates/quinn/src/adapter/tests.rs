@@ -1,0 +1,186 @@
+//! What an algorithm is told of a connection.
+
+use super::*;
+use dumbbell_cc::{AlgorithmFactory, ConnectionConfig};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+const MTU: u16 = 1000;
+
+/// What an algorithm was told.
+#[derive(Clone, Debug, PartialEq)]
+enum Told {
+    Sent { seq: u64, from_idle: bool },
+    Congestion { signal: Signal, new_episode: bool, seq: u64, in_flight: u32 },
+    Ack { delivered: u32, acked: u32, lost: u32, rtt_ms: u64, rate: Option<f64> },
+}
+
+/// Notes what it is told, with a window of 10 packets and a pacing rate.
+#[derive(Clone, Debug)]
+struct Recorder(Arc<Mutex<Vec<Told>>>, Option<Rate>);
+
+impl Recorder {
+    fn note(&self, told: Told) {
+        self.0.lock().expect("no panic").push(told);
+    }
+}
+
+impl CongestionControl for Recorder {
+    fn on_sent(&mut self, _path: &Path, sent: &Sent) {
+        self.note(Told::Sent { seq: sent.seq, from_idle: sent.from_idle });
+    }
+
+    fn on_ack(&mut self, _path: &Path, ack: &Ack) {
+        self.note(Told::Ack {
+            delivered: ack.delivered,
+            acked: ack.acked,
+            lost: ack.lost,
+            rtt_ms: ack.rtt.map_or(0, |rtt| rtt.as_micros() / 1000),
+            rate: ack.rate.map(|sample| sample.rate.bytes_per_sec()),
+        });
+    }
+
+    fn on_congestion(&mut self, path: &Path, event: &CongestionEvent) {
+        let CongestionEvent { signal, new_episode, seq, .. } = *event;
+        self.note(Told::Congestion { signal, new_episode, seq, in_flight: path.in_flight });
+    }
+
+    fn control(&self) -> ControlParameters {
+        ControlParameters::new(10.0).with_pacing_rate(self.1)
+    }
+}
+
+struct Test {
+    adapter: Adapter,
+    start: Instant,
+    told: Arc<Mutex<Vec<Told>>>,
+}
+
+impl Test {
+    fn new(rate: Option<Rate>) -> Test {
+        let (start, told) = (Instant::now(), Arc::default());
+        let recorder = Recorder(Arc::clone(&told), rate);
+        let factory = AlgorithmFactory::new(move |_| recorder.clone());
+        let config = ConnectionConfig::new(Time::ZERO, u32::from(MTU));
+        Test { adapter: Adapter::new(factory.make(&config), start, MTU, 10.0), start, told }
+    }
+
+    fn at(&self, ms: u64) -> Instant {
+        self.start + Duration::from_millis(ms)
+    }
+
+    /// Sends full packets, one a datagram.
+    fn send(&mut self, ms: u64, packets: u32) {
+        for _ in 0..packets {
+            self.adapter.on_sent(self.at(ms), MTU.into());
+        }
+    }
+
+    /// Acknowledges packets that were sent at these times.
+    fn ack(&mut self, ms: u64, sent: &[u64], in_flight: u64) {
+        for &sent in sent {
+            self.adapter.on_ack(self.at(ms), self.at(sent));
+        }
+        self.adapter.on_end_acks(self.at(ms), in_flight * u64::from(MTU), false);
+    }
+
+    fn told(&mut self) -> Vec<Told> {
+        self.adapter.flush();
+        std::mem::take(&mut *self.told.lock().expect("no panic"))
+    }
+}
+
+#[test]
+fn the_delivery_rate_is_what_was_delivered_over_the_longer_interval() {
+    let mut test = Test::new(None);
+    for ms in [0, 1, 2, 3] {
+        test.send(ms, 1);
+    }
+    test.told();
+    // The first two together after 20 ms, then one every 5 ms.
+    test.ack(20, &[0, 1], 2);
+    test.ack(25, &[2], 1);
+    test.ack(30, &[3], 0);
+    // Delivered packets of 1000 bytes over 20, 25 and 30 ms (draft-cheng-iccrg-delivery-rate-
+    // estimation, section 3.3): all were sent before the first was delivered.
+    let ack = |delivered, rtt_ms, rate| Told::Ack {
+        delivered,
+        acked: delivered,
+        lost: 0,
+        rtt_ms,
+        rate: Some(rate),
+    };
+    let expected = [ack(2, 19, 1e5), ack(1, 23, 3000.0 / 0.025), ack(1, 27, 4000.0 / 0.03)];
+    assert_eq!(test.told(), expected);
+}
+
+#[test]
+fn losses_come_before_their_acknowledgement_once_for_each_packet() {
+    let mut test = Test::new(None);
+    for ms in 0..6 {
+        test.send(ms, 1);
+    }
+    test.told();
+    // Packets 0 and 2 are missing.
+    test.ack(40, &[1, 3, 4, 5], 2);
+    test.adapter.on_lost(test.at(40), test.at(2), 2000, false);
+    let loss = |seq, new_episode| {
+        let signal = Signal::Loss;
+        Told::Congestion { signal, new_episode, seq, in_flight: 0 }
+    };
+    let told = test.told();
+    assert_eq!(told[..2], [loss(0, true), loss(2, false)]);
+    // The window must not grow by an acknowledgement that begins a recovery.
+    let [Told::Ack { delivered, acked, lost, .. }] = told[2..] else { panic!("{told:?}") };
+    assert_eq!((delivered, acked, lost), (4, 0, 2));
+}
+
+#[test]
+fn an_episode_begins_with_a_packet_that_was_sent_after_the_last_one_began() {
+    let mut test = Test::new(None);
+    test.send(0, 2);
+    test.send(50, 2);
+    test.told();
+    let mut episode = |ms, sent| {
+        test.adapter.on_ecn(test.at(ms), test.at(sent));
+        match test.told()[..] {
+            [Told::Congestion { new_episode, .. }] => new_episode,
+            _ => panic!("one signal"),
+        }
+    };
+    assert!(episode(40, 0) && !episode(60, 0) && episode(90, 50));
+}
+
+#[test]
+fn the_window_lets_as_many_packets_leave_as_it_counts() {
+    let mut test = Test::new(None);
+    // quinn sends while in flight + packet < window.
+    assert_eq!(test.adapter.window(), 10 * 1000 + 1);
+    test.adapter.on_mtu_update(1400);
+    assert_eq!(test.adapter.window(), 14_001);
+}
+
+#[test]
+fn without_a_pacer_no_more_leaves_than_the_rate_allows_since_the_last_ack() {
+    // 100 packets/s: one per 10 ms.
+    let mut test = Test::new(Some(Rate::from_bits_per_sec(8e5)));
+    let allowed = |test: &mut Test, ms, in_flight: &mut u64| {
+        let mut packets = 0;
+        while (*in_flight + 1) * 1000 < test.adapter.paced_window() {
+            test.send(ms, 1);
+            (packets, *in_flight) = (packets + 1, *in_flight + 1);
+        }
+        packets
+    };
+    let mut in_flight = 0;
+    assert_eq!(allowed(&mut test, 0, &mut in_flight), 10);
+    let mut sent = 0;
+    // Every 20 ms two of the first packets are acknowledged.
+    for ms in [100, 120, 140, 160, 180] {
+        in_flight -= 2;
+        test.ack(ms, &[0, 0], in_flight);
+        sent += allowed(&mut test, ms, &mut in_flight);
+    }
+    // 180 ms allow 18 packets, of which 10 left at the start.
+    assert!((7..=8).contains(&sent), "{sent}");
+}
