@@ -26,7 +26,7 @@ DEEP = {"name": "link", "rate": "10 Mbit/s", "delay": "10 ms", "queue": "300 ms"
 SLOW = {"name": "one", "cc": "reno", "app_rate": "1 Mbit/s"}
 """A flow that fills nothing: what its packets meet is the link's doing."""
 
-MANAGEMENTS = ("red", "codel", "fq_codel", "fq_pie", "pie", "dualpi2")
+MANAGEMENTS = ("red", "cake", "codel", "fq_codel", "fq_pie", "pie", "dualpi2")
 
 
 def run(links: list[dict[str, Any]], *flows: dict[str, Any], seconds: float = 4) -> Result:

@@ -29,7 +29,7 @@ def scenario_link(experiment: Experiment) -> dict[str, object]:
     return link
 
 
-AQMS = ("codel", "dualpi2", "fq_codel", "fq_pie", "pie", "red")
+AQMS = ("cake", "codel", "dualpi2", "fq_codel", "fq_pie", "pie", "red")
 
 
 def aqm(text: str) -> Any:

@@ -3,8 +3,8 @@
 use crate::call::{Call, CallKind, OptionKind, Resolved, Values};
 use crate::quantity::{PACKETS, SIZE, TIME, ValueError, fail};
 use dumbbell_net::{
-    AqmConfig, CodelConfig, DualPi2Config, FqCodelConfig, FqPieConfig, PieConfig, RedConfig,
-    RedUnit, StepConfig, StepThreshold,
+    AqmConfig, CakeConfig, CodelConfig, DualPi2Config, FqCodelConfig, FqPieConfig, PieConfig,
+    RedConfig, RedUnit, StepConfig, StepThreshold,
 };
 use dumbbell_units::Span;
 use serde_json::Value;
@@ -62,6 +62,12 @@ const QUEUES: OptionKind =
 
 /// The active queue managements that links can have.
 pub static AQMS: &[CallKind] = &[
+    CallKind {
+        name: "cake",
+        about: "CAKE's queues for one path: COBALT in one queue per flow, as in Linux; without hosts, tins \
+                and ACK filter",
+        options: &[TARGET, INTERVAL, ECN, QUEUES],
+    },
     CallKind {
         name: "codel",
         about: "Controlled Delay (RFC 8289)",
@@ -215,6 +221,12 @@ pub fn config(aqm: &Resolved) -> AqmConfig {
             quantum: u32::try_from(aqm.whole("quantum")).unwrap_or(u32::MAX),
             queues: u32::try_from(aqm.whole("queues")).unwrap_or(u32::MAX),
         }),
+        "cake" => AqmConfig::Cake(CakeConfig {
+            target: span("target"),
+            interval: span("interval"),
+            ecn: aqm.is_on("ecn"),
+            queues: u32::try_from(aqm.whole("queues")).unwrap_or(u32::MAX),
+        }),
         "pie" => AqmConfig::Pie(pie(aqm)),
         "fq_pie" => AqmConfig::FqPie(FqPieConfig {
             pie: pie(aqm),
@@ -288,6 +300,7 @@ mod tests {
         let config = |name: &str| config(&resolved(json!(name)));
         assert_eq!(config("codel"), AqmConfig::Codel(CodelConfig::default()));
         assert_eq!(config("fq_codel"), AqmConfig::FqCodel(FqCodelConfig::default()));
+        assert_eq!(config("cake"), AqmConfig::Cake(CakeConfig::default()));
         assert_eq!(config("pie"), AqmConfig::Pie(PieConfig::default()));
         assert_eq!(config("fq_pie"), AqmConfig::FqPie(FqPieConfig::default()));
         assert_eq!(config("red"), AqmConfig::Red(RedConfig::default()));

@@ -90,6 +90,7 @@ fn marks(aqm: &str) -> bool {
         AqmConfig::Codel(codel) => codel.ecn || codel.ce_threshold.is_some(),
         AqmConfig::FqCodel(queues) => queues.codel.ecn || queues.codel.ce_threshold.is_some(),
         AqmConfig::Pie(pie) => pie.ecn,
+        AqmConfig::Cake(cake) => cake.ecn,
         AqmConfig::FqPie(queues) => queues.pie.ecn,
         AqmConfig::Red(red) => red.ecn,
         AqmConfig::DualPi2(_) | AqmConfig::Step(_) => true,

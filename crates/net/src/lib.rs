@@ -22,8 +22,8 @@ mod trace;
 
 pub use application::Application;
 pub use aqm::{
-    AqmConfig, CodelConfig, DualPi2Config, FqCodelConfig, FqPieConfig, PieConfig, RedConfig,
-    RedUnit, StepConfig, StepThreshold,
+    AqmConfig, CakeConfig, CodelConfig, DualPi2Config, FqCodelConfig, FqPieConfig, PieConfig,
+    RedConfig, RedUnit, StepConfig, StepThreshold,
 };
 pub use constant_rate::ConstantRate;
 pub use delay_stage::Reordering;

@@ -4,7 +4,7 @@
 use crate::check::{ensure, ensure_time};
 use crate::scenario::{LinkSpec, QueueSpec, ScenarioError, ScenarioPart};
 use dumbbell_net::{
-    AqmConfig, CodelConfig, DualPi2Config, FqCodelConfig, FqPieConfig, GilbertElliott,
+    AqmConfig, CakeConfig, CodelConfig, DualPi2Config, FqCodelConfig, FqPieConfig, GilbertElliott,
 };
 use dumbbell_net::{LossModel, PieConfig, RateProcess, RedConfig, Reordering};
 use dumbbell_units::{Rate, Span, Time};
@@ -38,6 +38,13 @@ fn check_aqm(aqm: &AqmConfig, here: impl Fn() -> ScenarioPart + Copy) -> Result<
             let valid = format_args!("from 1 to {MAX_QUEUES} queues");
             let ok = (1..=MAX_QUEUES).contains(&queues);
             ensure(ok, here, "aqm.fq_codel.queues", queues, valid)
+        }
+        AqmConfig::Cake(CakeConfig { target, interval, queues, .. }) => {
+            ensure_time(target.as_nanos(), 1, here, "aqm.cake.target_ns")?;
+            ensure_time(interval.as_nanos(), 1, here, "aqm.cake.interval_ns")?;
+            let valid = format_args!("from 1 to {MAX_QUEUES} queues");
+            let ok = (1..=MAX_QUEUES).contains(&queues);
+            ensure(ok, here, "aqm.cake.queues", queues, valid)
         }
         AqmConfig::Pie(pie) => check_pie(&pie, here, PIE_KEYS),
         AqmConfig::FqPie(FqPieConfig { pie, quantum, queues }) => {

@@ -91,7 +91,7 @@ function Slider({ label, value, low, high, shown, zero, disabled, title, set, wr
 }
 
 /** AQMs as the literature writes them. */
-const AQM_TITLES: Record<string, string> = { codel: "CoDel", dualpi2: "DualPI2", fq_codel: "FQ-CoDel", fq_pie: "FQ-PIE", pie: "PIE", red: "RED", step: "step marking" };
+const AQM_TITLES: Record<string, string> = { cake: "CAKE", codel: "CoDel", dualpi2: "DualPI2", fq_codel: "FQ-CoDel", fq_pie: "FQ-PIE", pie: "PIE", red: "RED", step: "step marking" };
 
 /** The base RTT of a flow, s: its links' delays and what is left for the way back. */
 function baseRtt(checked: Valid, flow: FlowSpec): number {

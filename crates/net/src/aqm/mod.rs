@@ -6,6 +6,7 @@
 //! limit applies besides, as it does without AQM. Tail drop is here for links on a shared medium,
 //! which decide at each transmission what to send.
 
+mod cake;
 mod codel;
 mod dualpi2;
 mod fifo;
@@ -15,6 +16,7 @@ mod pie;
 mod red;
 mod step;
 
+pub use cake::CakeConfig;
 pub use codel::CodelConfig;
 pub use dualpi2::DualPi2Config;
 pub use fq_codel::FqCodelConfig;
@@ -26,6 +28,7 @@ pub use step::{StepConfig, StepThreshold};
 use crate::rng::{Rng, Stream};
 use crate::shaper::Shaper;
 use crate::{Backlog, DropReason, Limit, Packet};
+use cake::Cake;
 use codel::Codel;
 use dualpi2::DualPi2;
 use dumbbell_units::{Span, Time};
@@ -59,6 +62,8 @@ pub enum AqmConfig {
     Step(StepConfig),
     /// PIE in one queue per flow (Linux's fq_pie).
     FqPie(FqPieConfig),
+    /// COBALT in one queue per flow (Linux's cake).
+    Cake(CakeConfig),
 }
 
 /// The decision about an arriving packet.
@@ -88,6 +93,7 @@ enum Discipline<P> {
     DualPi2(Box<DualPi2<P>>),
     Step(StepMarker, Fifo<P>),
     FqPie(Box<FqPie<P>>),
+    Cake(Box<Cake<P>>),
 }
 
 impl<P: Packet> AqmQueue<P> {
@@ -108,6 +114,7 @@ impl<P: Packet> AqmQueue<P> {
             }
             AqmConfig::Step(step) => Discipline::Step(StepMarker::new(step), Fifo::default()),
             AqmConfig::FqPie(fq) => Discipline::FqPie(Box::new(FqPie::new(fq, &mut rng))),
+            AqmConfig::Cake(cake) => Discipline::Cake(Box::new(Cake::new(cake, &mut rng))),
         };
         AqmQueue { discipline, limit, counters: AqmCounters::default() }
     }
@@ -128,6 +135,7 @@ impl<P: Packet> AqmQueue<P> {
             Discipline::FqCodel(queues) => queues.backlog(),
             Discipline::DualPi2(queues) => queues.backlog(),
             Discipline::FqPie(queues) => queues.backlog(),
+            Discipline::Cake(queues) => queues.backlog(),
         }
     }
 
@@ -160,10 +168,17 @@ impl<P: Packet> AqmQueue<P> {
                 queues.enqueue(now, packet);
                 return Ok(());
             }
+            Discipline::Cake(queues) if admits(Backlog::default()) => {
+                queues.enqueue(now, packet, shaper.rate(now), admits, counters);
+                return Ok(());
+            }
             Discipline::FqPie(queues) if admits(backlog) => {
                 return queues.enqueue(now, packet, counters);
             }
-            Discipline::FqCodel(_) | Discipline::DualPi2(_) | Discipline::FqPie(_) => {
+            Discipline::FqCodel(_)
+            | Discipline::DualPi2(_)
+            | Discipline::FqPie(_)
+            | Discipline::Cake(_) => {
                 counters.dropped += 1;
                 return Err(DropReason::Overflow);
             }
@@ -215,6 +230,7 @@ impl<P: Packet> AqmQueue<P> {
             Discipline::DualPi2(queues) => queues.dequeue(now, counters),
             Discipline::Step(step, fifo) => step.dequeue(now, fifo, counters),
             Discipline::FqPie(queues) => queues.dequeue(now),
+            Discipline::Cake(queues) => queues.dequeue(now, counters),
         }
     }
 

@@ -4,8 +4,8 @@ use super::{full, limits, link, us};
 use crate::aqm::tests::TestPacket;
 use crate::link::*;
 use crate::{
-    CodelConfig, DualPi2Config, FqCodelConfig, FqPieConfig, GilbertElliott, MediumConfig,
-    PieConfig, RedConfig, StepConfig, StepThreshold,
+    CakeConfig, CodelConfig, DualPi2Config, FqCodelConfig, FqPieConfig, GilbertElliott,
+    MediumConfig, PieConfig, RedConfig, StepConfig, StepThreshold,
 };
 use proptest::prelude::*;
 
@@ -343,6 +343,12 @@ fn aqms() -> impl Strategy<Value = AqmConfig> {
         Just(AqmConfig::Codel(codel)),
         Just(AqmConfig::FqCodel(FqCodelConfig { codel, quantum: 600, queues: 3 })),
         Just(AqmConfig::Pie(pie)),
+        Just(AqmConfig::Cake(CakeConfig {
+            target: Span::from_micros(100),
+            interval: Span::from_micros(1000),
+            ecn: true,
+            queues: 3,
+        })),
         Just(AqmConfig::FqPie(FqPieConfig { pie, quantum: 600, queues: 3 })),
         Just(AqmConfig::DualPi2(dualpi2)),
         Just(AqmConfig::Step(StepConfig { threshold: StepThreshold::Packets(1) })),
