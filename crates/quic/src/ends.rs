@@ -35,7 +35,7 @@ fn secs(span: Option<Span>) -> f32 {
 
 /// How far a sender is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum TransferState {
     Idle,
     Connecting,
     Open,
@@ -53,7 +53,7 @@ pub(crate) struct Sender<S> {
     clock: Clock,
     load: Load,
     application: Option<Application>,
-    phase: Phase,
+    phase: TransferState,
     written: u64,
     /// Whether the stack takes no more data at present.
     is_blocked: bool,
@@ -70,7 +70,7 @@ impl<S: Stack> Sender<S> {
             settings,
             clock,
             load,
-            phase: Phase::Idle,
+            phase: TransferState::Idle,
             written: 0,
             is_blocked: false,
             completed: None,
@@ -80,12 +80,12 @@ impl<S: Stack> Sender<S> {
     fn events(&mut self, now: Time) {
         while let Some(event) = self.stack.get_mut().next_event() {
             match event {
-                Event::Connected => self.phase = Phase::Open,
+                Event::Connected => self.phase = TransferState::Open,
                 Event::Writable => self.is_blocked = false,
                 Event::Finished if self.load.bytes == Some(self.written) => {
                     self.completed = Some(now);
                 }
-                Event::Lost => self.phase = Phase::Lost,
+                Event::Lost => self.phase = TransferState::Lost,
                 Event::Finished | Event::Readable => {}
             }
         }
@@ -93,7 +93,7 @@ impl<S: Stack> Sender<S> {
 
     /// Writes what the application has, as far as the stack takes it.
     fn write(&mut self, now: Time) {
-        if self.phase != Phase::Open {
+        if self.phase != TransferState::Open {
             return;
         }
         let total = self.load.bytes.unwrap_or(u64::MAX);
@@ -114,13 +114,13 @@ impl<S: Stack> Sender<S> {
         }
         if is_over || self.written == total {
             stack.finish();
-            self.phase = Phase::Finished;
+            self.phase = TransferState::Finished;
         }
     }
 
     /// When the application writes next.
     fn next_write(&self) -> Time {
-        if self.phase != Phase::Open {
+        if self.phase != TransferState::Open {
             return Time::MAX;
         }
         let stop = self.load.stop.unwrap_or(Time::MAX);
@@ -157,9 +157,9 @@ impl<S: Stack> DatagramEndpoint for Sender<S> {
         }
         let instant = self.clock.instant(now);
         let stack = self.stack.get_mut();
-        if self.phase == Phase::Idle {
+        if self.phase == TransferState::Idle {
             stack.connect(instant);
-            self.phase = Phase::Connecting;
+            self.phase = TransferState::Connecting;
         }
         if stack.timeout().is_some_and(|due| due <= instant) {
             stack.handle_timeout(instant);

@@ -226,9 +226,9 @@ mod tests {
     use dumbbell_net::{DropReason, LinkId};
 
     /// Sends a datagram every 100 us, and takes what arrives.
-    struct End(Time);
+    struct OneEnd(Time);
 
-    impl DatagramEndpoint for End {
+    impl DatagramEndpoint for OneEnd {
         fn handle(&mut self, _now: Time, payload: &[u8], _ecn: EcnCodepoint) {
             assert_eq!(payload, [7; 100]);
         }
@@ -246,15 +246,15 @@ mod tests {
         }
     }
 
-    struct Ends;
+    struct BothEnds;
 
-    impl MakeEndpoints for Ends {
+    impl MakeEndpoints for BothEnds {
         fn check(&self, _flow: &FlowSpec, _spec: &ExternalSpec) -> Result<(), InvalidKey> {
             Ok(())
         }
 
         fn make(&self, flow: ExternalFlow<'_>) -> DatagramEnds {
-            [Box::new(End(flow.start)), Box::new(End(Time::MAX))]
+            [Box::new(OneEnd(flow.start)), Box::new(OneEnd(Time::MAX))]
         }
     }
 
@@ -283,7 +283,7 @@ mod tests {
             {"target_ns": 1000000, "interval_ns": 10000000, "ecn": false, "ce_threshold_ns": null}}}],
             "flows": [{"name": "f", "cc": "", "path": ["l"],
             "external": {"transport": "x", "stack": ""}}]}"#;
-        let endpoints = BTreeMap::from([("x".to_owned(), EndpointFactory::new(Ends))]);
+        let endpoints = BTreeMap::from([("x".to_owned(), EndpointFactory::new(BothEnds))]);
         let factories = Factories { endpoints, ..Factories::default() };
         let scenario = Scenario::from_json_with(json, &factories).expect("a valid scenario");
         let simulation = build::<AnyHost>(&scenario).expect("a valid scenario");

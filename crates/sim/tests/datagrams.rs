@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 
 /// A datagram as the receiver got it: when, its number and its ECN field.
 type Arrival = (Time, u32, EcnCodepoint);
-type Arrivals = Arc<Mutex<Vec<Arrival>>>;
+type Received = Arc<Mutex<Vec<Arrival>>>;
 
 /// Sends numbered datagrams at an interval.
 struct Ticker {
@@ -25,7 +25,7 @@ struct Ticker {
 
 /// Notes what arrives, and sends every datagram back if it is to.
 struct Noter {
-    arrivals: Arrivals,
+    arrivals: Received,
     echoes: Option<Vec<Vec<u8>>>,
 }
 
@@ -80,7 +80,7 @@ impl DatagramEndpoint for Noter {
 }
 
 /// A datagram of 972 bytes every millisecond: 8 Mbit/s with the headers of IP and UDP.
-struct Ticks(Arrivals);
+struct Ticks(Received);
 
 impl MakeEndpoints for Ticks {
     fn check(&self, _flow: &FlowSpec, spec: &ExternalSpec) -> Result<(), InvalidKey> {
@@ -97,7 +97,7 @@ impl MakeEndpoints for Ticks {
     }
 }
 
-fn scenario(stack: &str, link: serde_json::Value) -> Result<(Scenario, Arrivals), ScenarioError> {
+fn scenario(stack: &str, link: serde_json::Value) -> Result<(Scenario, Received), ScenarioError> {
     let mut bottleneck = json!({"name": "l", "rate_bps": 1e8, "delay_ns": 20_000_000});
     bottleneck
         .as_object_mut()
@@ -108,7 +108,7 @@ fn scenario(stack: &str, link: serde_json::Value) -> Result<(Scenario, Arrivals)
         "flows": [{"name": "f", "cc": "reno", "path": ["l"], "return_delay_ns": 20_000_000,
                    "external": {"transport": "ticks", "stack": stack}, "log": true}]
     });
-    let arrivals = Arrivals::default();
+    let arrivals = Received::default();
     let ticks = EndpointFactory::new(Ticks(arrivals.clone()));
     let endpoints = BTreeMap::from([("ticks".to_owned(), ticks)]);
     let factories = Factories { endpoints, ..Factories::default() };
