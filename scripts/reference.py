@@ -159,7 +159,7 @@ def measures() -> str:
     rows = []
     for clause in clauses():
         for measure in clause.measures:
-            limit = words.with_unit(measure, measure.limit)
+            limit = words.with_unit(measure.kind.column, measure.limit)
             what = f"{measure.kind.column.title} above {limit}"
             section = f"{clause.section} {clause.title}"
             rows.append((section, f"`{measure.id}`", what, _cell(measure.reason)))

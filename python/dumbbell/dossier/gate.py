@@ -66,13 +66,12 @@ class Gate:
 
     def broken(self, dossier: Dossier) -> list[Breach]:
         """The thresholds that the algorithm of a dossier exceeds."""
-        found = []
-        for finding in dossier.findings:
-            for one in finding.evidence:
-                allowed = self.share.get(one.measure.id)
-                if allowed is not None and (breach := _breach(dossier, one, allowed)):
-                    found.append(breach)
-        return found
+        return [
+            breach
+            for one in dossier.evidence
+            if (allowed := self.share.get(one.measure.id)) is not None
+            and (breach := _breach(dossier, one, allowed))
+        ]
 
 
 def _breach(dossier: Dossier, one: Evidence, allowed: float) -> Breach | None:
@@ -101,15 +100,14 @@ def write_junit(path: Path, results: Sequence[tuple[Dossier, list[Breach]]]) -> 
     root = ElementTree.Element("testsuites")
     for dossier, breaches in results:
         by_measure = {breach.measure: breach for breach in breaches}
-        evidence = [one for finding in dossier.findings for one in finding.evidence]
         suite = ElementTree.SubElement(
             root,
             "testsuite",
             name=f"RFC 9743: {dossier.cc}",
-            tests=str(len(evidence)),
+            tests=str(len(dossier.evidence)),
             failures=str(len(by_measure)),
         )
-        for one in evidence:
+        for one in dossier.evidence:
             case = ElementTree.SubElement(
                 suite, "testcase", classname=dossier.cc, name=one.measure.id
             )

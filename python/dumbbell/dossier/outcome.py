@@ -96,18 +96,21 @@ class Dossier:
         return list(dict.fromkeys([self.cc, *self.references]))
 
     @property
+    def evidence(self) -> list[Evidence]:
+        """The evidence on all clauses."""
+        return [one for finding in self.findings for one in finding.evidence]
+
+    @property
     def failures(self) -> list[str]:
         """Why runs could not be made, each reason once."""
-        every = (one.failure for finding in self.findings for one in finding.evidence)
-        return list(dict.fromkeys(filter(None, every)))
+        return list(dict.fromkeys(one.failure for one in self.evidence if one.failure))
 
     def extremes(self) -> tuple[list[Evidence], list[Evidence]]:
         """The strongest evidence for the algorithm, and the strongest against it.
 
         Ranked by how many fewer paths are beyond the limit than with the better of the references.
         """
-        evidence = [one for finding in self.findings for one in finding.evidence if one.shares]
-        ranked = sorted(evidence, key=self._advantage)
+        ranked = sorted((one for one in self.evidence if one.shares), key=self._advantage)
         chosen = {
             verdict: [one for one in ranked if one.verdict(self.cc) == verdict]
             for verdict in ("for", "against")

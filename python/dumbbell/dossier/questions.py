@@ -21,6 +21,7 @@ from dumbbell.display import Column, Table
 from dumbbell.dossier.bench import Bench
 from dumbbell.dossier.measures import KINDS, values
 from dumbbell.dossier.scenarios import FOLDER, Scenario
+from dumbbell.dossier.words import with_unit
 from dumbbell.engine.progress import Progress, silent
 from dumbbell.experiment.files import write_text
 from dumbbell.metrics.intervals import Estimate, median
@@ -89,7 +90,7 @@ class Answer:
             measure, variant = found.groups()
             its = [one for one in self.differences if one.measure == measure]
             if variant == first:
-                return _with_unit(its[0].kind.column, its[0].base)
+                return with_unit(its[0].kind.column, its[0].base).replace("-", "\N{MINUS SIGN}")
             return _written(next(one for one in its if one.variant == variant))
 
         return PLACEHOLDER.sub(number, self.question["answer"])
@@ -225,11 +226,6 @@ def _written(one: Difference) -> str:
     )
     unit = {"%": "points"}.get(column.unit, column.unit)
     return f"{value} {unit}".strip() + f" ({low} to {high})"
-
-
-def _with_unit(column: Column, value: float) -> str:
-    text = f"{value * column.scale:.3g} {column.unit}".strip()
-    return text.replace("-", "\N{MINUS SIGN}")
 
 
 def _write(out: Path, answers: Sequence[Answer]) -> None:

@@ -9,6 +9,7 @@ from dumbbell.figures import style_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from dumbbell.display import Column
     from dumbbell.dossier.clauses import Measure
     from dumbbell.dossier.outcome import Dossier, Evidence
     from dumbbell.dossier.search import Path
@@ -44,12 +45,11 @@ def heading(dossier: Dossier) -> str:
 def limit(measure: Measure) -> str:
     """A measure and its limit: ``Packets dropped above 2 %``."""
     column = measure.kind.column
-    return f"{column.title} above {with_unit(measure, measure.limit)}"
+    return f"{column.title} above {with_unit(column, measure.limit)}"
 
 
-def with_unit(measure: Measure, value: float | None) -> str:
+def with_unit(column: Column, value: float | None) -> str:
     """A value of a measure with its unit."""
-    column = measure.kind.column
     if value is None:
         return "no value"
     return f"{value * column.scale:.3g} {column.unit}".strip()
@@ -105,7 +105,7 @@ def named_key(key: str) -> str:
 def at(measure: Measure, found: Path, dossier: Dossier) -> str:
     """What the algorithms do on a path."""
     parts = [
-        f"{label(cc)} {with_unit(measure, found.values[cc])}"
+        f"{label(cc)} {with_unit(measure.kind.column, found.values[cc])}"
         for cc in dossier.algorithms
         if cc in found.values
     ]
