@@ -4,6 +4,9 @@
 python scripts/ns3/measure.py FOLDER [NAME...] runs those of `_runs` that are not in
 FOLDER/runs.csv yet (or those that are named), one after the other, and appends them;
 samples of the runs in `SAMPLED` go to FOLDER/windows.csv.
+
+python scripts/ns3/measure.py FOLDER --cells runs the cells that FOLDER/cells.csv names and
+FOLDER/cell-runs.csv does not have, and appends them there.
 """
 
 import csv
@@ -14,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 # Of each release: how its wheel calls its libraries, and the C++ that its headers are written in.
 RELEASES = {"3.44": ("ns3.44", "c++20"), "3.39": ("ns3-dev", "c++17")}
@@ -40,6 +44,7 @@ COLUMNS = (
     "processor_time",
     "events",
 )
+CELL_COLUMNS = ("cell", "goodput", "delay", "retransmitted", "processor_time")
 ALONE = ("TcpBbr", "TcpNewReno", "TcpCubic")
 SAMPLED = tuple(f"alone-{cc}" for cc in ALONE)
 
@@ -95,20 +100,55 @@ def main() -> int:
     if release not in RELEASES:
         return _say(f"this was written for ns-3 {' and '.join(RELEASES)}, not {release}")
     folder, asked = Path(sys.argv[1]), sys.argv[2:]
+    if asked == ["--cells"]:
+        return _measure_cells(Path(found.submodule_search_locations[0]), folder, release)
     runs, table = _runs(release), folder / "runs.csv"
     unknown = [name for name in asked if name not in runs]
     if unknown:
         return _say(f"no run is called {unknown[0]}; choose from {', '.join(runs)}")
-    done = set()
-    if table.exists():
-        with table.open(newline="") as file:
-            done = {row["run"] for row in csv.DictReader(file)}
+    done = {row["run"] for row in _read(table)}
     with tempfile.TemporaryDirectory() as scratch:
         ns3 = Path(found.submodule_search_locations[0])
         program = _build(ns3, Path(scratch), *RELEASES[release])
         for name in asked or [name for name in runs if name not in done]:
             _measure(program, name, runs[name], folder)
     return 0
+
+
+def _read(table: Path) -> list[dict[str, str]]:
+    if not table.exists():
+        return []
+    with table.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def _measure_cells(ns3: Path, folder: Path, release: str) -> int:
+    """Runs one flow alone in each cell; goodput in Mbit/s, mean time in the queue in ms."""
+    table = folder / "cell-runs.csv"
+    done = {row["cell"] for row in _read(table)}
+    with tempfile.TemporaryDirectory() as scratch:
+        program = _build(ns3, Path(scratch), *RELEASES[release])
+        for cell in _read(folder / "cells.csv"):
+            if cell["cell"] not in done:
+                result = _run(program, cell["settings"])
+                (flow,) = result["flows"]
+                row = {
+                    "cell": cell["cell"],
+                    "goodput": flow["throughput"],
+                    "delay": result["delay"],
+                    "retransmitted": flow["retransmitted"],
+                    "processor_time": result["processor_time"],
+                }
+                _append(table, CELL_COLUMNS, [row])
+    return 0
+
+
+def _run(program: Path, settings: str, *more: str) -> dict[str, Any]:
+    out = subprocess.run(
+        [str(program), *settings.split(), *more], check=True, capture_output=True, text=True
+    )
+    result: dict[str, Any] = json.loads(out.stdout)
+    return result
 
 
 def _build(ns3: Path, scratch: Path, prefix: str, standard: str) -> Path:
@@ -138,13 +178,7 @@ def _build(ns3: Path, scratch: Path, prefix: str, standard: str) -> Path:
 def _measure(program: Path, name: str, settings: str, folder: Path) -> None:
     """Runs one scenario and appends its flows to the table."""
     series = program.with_name("series.csv")
-    out = subprocess.run(
-        [str(program), *settings.split(), f"--series={series}"],
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    result = json.loads(out.stdout)
+    result = _run(program, settings, f"--series={series}")
     common = {
         "run": name,
         "settings": settings,

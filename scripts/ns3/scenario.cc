@@ -12,6 +12,7 @@
 #include "ns3/traffic-control-module.h"
 
 #include <ctime>
+#include <deque>
 #include <fstream>
 #include <iostream>
 #include <sstream>
@@ -29,6 +30,7 @@ struct Settings
     double access = 50e6;      // of the access links, bit/s
     double rtt = 0.040;        // of the path without queues, s
     double queue = 4;          // of the bottleneck, BDP
+    uint32_t packets = 0;      // of the bottleneck, instead of `queue`, if above 0
     double loss = 0;           // probability, packets of the bottleneck's forward direction
     double duration = 150;     // s
     double sample = 0.1;       // s
@@ -85,6 +87,7 @@ Parse(int argc, char* argv[])
     line.AddValue("access", "access links, bit/s", set.access);
     line.AddValue("rtt", "round-trip time without queues, s", set.rtt);
     line.AddValue("queue", "bottleneck's queue, BDP", set.queue);
+    line.AddValue("packets", "bottleneck's queue, packets", set.packets);
     line.AddValue("loss", "probability that the bottleneck loses a packet", set.loss);
     line.AddValue("duration", "s", set.duration);
     line.AddValue("sample", "s", set.sample);
@@ -166,13 +169,38 @@ Sample(std::vector<Flow>* flows, std::ofstream* file, Time interval)
     Simulator::Schedule(interval, &Sample, flows, file, interval);
 }
 
+/// How long packets are in the bottleneck's queue: it is first in, first out.
+struct Waiting
+{
+    std::deque<double> since; // s
+    double sum = 0;           // s
+    uint64_t packets = 0;
+};
+
+void
+Meter(Ptr<NetDevice> device, Waiting* waiting)
+{
+    using Passed = Callback<void, Ptr<const Packet>>;
+    const auto queue = DynamicCast<PointToPointNetDevice>(device)->GetQueue();
+    queue->TraceConnectWithoutContext("Enqueue", Passed([waiting](Ptr<const Packet>) {
+        waiting->since.push_back(Simulator::Now().GetSeconds());
+    }));
+    queue->TraceConnectWithoutContext("Dequeue", Passed([waiting](Ptr<const Packet>) {
+        waiting->sum += Simulator::Now().GetSeconds() - waiting->since.front();
+        waiting->since.pop_front();
+        ++waiting->packets;
+    }));
+}
+
 /// The nodes, links and flows of a scenario.
 std::vector<Flow>
-Build(const Settings& set)
+Build(const Settings& set, Waiting* waiting)
 {
     const std::vector<std::string> names = Split(set.cc);
     const std::vector<std::string> starts = Split(set.starts);
-    const QueueSize queue(QueueSizeUnit::BYTES, set.queue * set.rate * set.rtt / 8);
+    const QueueSize queue = set.packets
+        ? QueueSize(QueueSizeUnit::PACKETS, set.packets)
+        : QueueSize(QueueSizeUnit::BYTES, set.queue * set.rate * set.rtt / 8);
     const QueueSize device(QueueSizeUnit::PACKETS, 100);
     const bool none = set.disc == "none";
 
@@ -181,6 +209,7 @@ Build(const Settings& set)
     InternetStackHelper().Install(NodeContainer(senders, middle));
     NetDeviceContainer trunk =
         Link(set.rate, set.rtt * 3 / 8, none ? queue : device).Install(middle);
+    Meter(trunk.Get(0), waiting);
     if (set.loss > 0)
     {
         auto model = CreateObject<RateErrorModel>();
@@ -239,9 +268,10 @@ Build(const Settings& set)
 }
 
 void
-Report(const Settings& set, const std::vector<Flow>& flows, double spent)
+Report(const Settings& set, const std::vector<Flow>& flows, const Waiting& waiting, double spent)
 {
-    std::cout << "{\"processor_time\": " << spent
+    std::cout << "{\"processor_time\": " << spent << ", \"delay\": "
+              << 1e3 * waiting.sum / std::max<uint64_t>(waiting.packets, 1)
               << ", \"events\": " << Simulator::GetEventCount() << ", \"flows\": [";
     for (size_t i = 0; i < flows.size(); ++i)
     {
@@ -262,7 +292,8 @@ int
 main(int argc, char* argv[])
 {
     const Settings set = Parse(argc, argv);
-    std::vector<Flow> flows = Build(set);
+    Waiting waiting;
+    std::vector<Flow> flows = Build(set, &waiting);
     for (Flow& flow : flows)
     {
         Simulator::Schedule(Seconds(flow.start) + NanoSeconds(1), &Watch, &flow);
@@ -277,7 +308,7 @@ main(int argc, char* argv[])
     Simulator::Stop(Seconds(set.duration));
     const std::clock_t begin = std::clock();
     Simulator::Run();
-    Report(set, flows, double(std::clock() - begin) / CLOCKS_PER_SEC);
+    Report(set, flows, waiting, double(std::clock() - begin) / CLOCKS_PER_SEC);
     Simulator::Destroy();
     return 0;
 }

@@ -21,7 +21,7 @@ from dumbbell.cli.query import answer_query
 from dumbbell.cli.reproduce import reproduce_papers
 from dumbbell.cli.run import run_file
 from dumbbell.cli.sweep import sweep_file
-from dumbbell.cli.validate import validate_grid
+from dumbbell.cli.validate import validate
 from dumbbell.errors import DumbbellError
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ COMMANDS: Final[dict[str, Callable[..., None]]] = {
     "export": export_result,
     "reproduce": reproduce_papers,
     "evaluate": evaluate_algorithms,
-    "validate": validate_grid,
+    "validate": validate,
     "conformance": examine_algorithms,
     "list": list_all,
     "explain": show_explanation,

@@ -1,0 +1,181 @@
+"""The cells in which the simulator is compared with Linux: paths and flows, spread over what people run.
+
+The full product of all settings would take weeks. The cells are a scrambled Sobol sequence over
+rates, round-trip times, queues and losses, on logarithmic scales: its first points are spread as
+evenly as all of them. The sequence is chosen by a seed, before anything is run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from scipy.stats import qmc
+
+from dumbbell.experiment.model import Experiment, Flow, Link
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+DURATION: Final = "30 s"
+LATER: Final = 10
+"""When the second flow of a cell of the family `late` starts, s."""
+
+RATES: Final = (10.0, 1000.0)  # Mbit/s
+RTTS: Final = (5.0, 200.0)  # ms
+QUEUES: Final = (0.25, 8.0)  # BDP
+LOSSES: Final = (1e-5, 2e-2)
+FEWEST_PACKETS: Final = 20
+"""Queues are no shorter than this: a smaller part of a small BDP holds no burst of a sender."""
+
+KERNELS: Final = ("reno", "cubic", "bbr")
+PORTS: Final = ("bbr2", "bbr3", "hstcp", "stcp", "bic")
+"""Algorithms that a Linux without patches lacks: they are run as eBPF programs of this project."""
+
+PAIRS: Final = (("cubic", "reno"), ("bbr", "cubic"), ("bbr", "reno"))
+
+
+class Cell(NamedTuple):
+    """A path with flows; its name is unique within a plan."""
+
+    name: str
+    family: str
+    experiment: Experiment
+
+    def run(self, seed: int) -> Experiment:
+        """The experiment of one run."""
+        return self.experiment.replace(seeds=[seed])
+
+
+class Point(NamedTuple):
+    """A point of the space, each coordinate rounded to two digits."""
+
+    rate: float  # Mbit/s
+    rtt: float  # ms
+    queue: float  # BDP
+    loss: float
+
+    @classmethod
+    def at(cls, place: Sequence[float]) -> Point:
+        """The point at a place in the unit cube."""
+        spans = (RATES, RTTS, QUEUES, LOSSES)
+        values = (low * (high / low) ** u for u, (low, high) in zip(place, spans, strict=True))
+        return cls(*(float(f"{value:.2g}") for value in values))
+
+    def link(self, *, loss: bool = False, aqm: str | None = None) -> Link:
+        """The bottleneck."""
+        bdp = self.rate * self.rtt / 12  # packets of 1,500 bytes
+        packets = max(round(self.queue * bdp), FEWEST_PACKETS)
+        queue = None if aqm else f"{packets} packets"
+        loss_rate = self.loss if loss else 0.0
+        rate = f"{self.rate:g} Mbit/s"
+        return Link(name="bottleneck", rate=rate, queue=queue, aqm=aqm, loss=loss_rate)
+
+
+@dataclass(frozen=True)
+class Family:
+    """Cells of one kind.
+
+    Attributes:
+        name: Its name.
+        title: What is in its cells.
+        kinds: What its cells differ in beside the point: each kind has as many cells.
+        cells: How many cells each kind has.
+        make: Makes the experiment of a kind at a point.
+    """
+
+    name: str
+    title: str
+    kinds: Sequence[str]
+    cells: int
+    make: Callable[[str, Point], Experiment]
+
+
+def _experiment(link: Link, flows: list[Flow], *, ecn: bool = False) -> Experiment:
+    return Experiment(
+        duration=DURATION,
+        internals=False,
+        sample="1 s",
+        start_jitter="0 s" if len(flows) == 1 else "100 ms",
+        stack_options={"ecn": "classic"} if ecn else {},
+        links=[link],
+        flows=flows,
+    )
+
+
+def _flows(cc: str, point: Point, count: int) -> list[Flow]:
+    numbers = [""] if count == 1 else [f"-{i}" for i in range(1, count + 1)]
+    return [Flow(name=f"{cc}{number}", cc=cc, rtt=f"{point.rtt:g} ms") for number in numbers]
+
+
+def _alone(cc: str, point: Point) -> Experiment:
+    return _experiment(point.link(), _flows(cc, point, 1))
+
+
+def _losses(cc: str, point: Point) -> Experiment:
+    return _experiment(point.link(loss=True), _flows(cc, point, 1))
+
+
+def _late(cc: str, point: Point) -> Experiment:
+    rtt = f"{point.rtt:g} ms"
+    late = Flow(name="late", cc=cc, rtt=rtt, start=f"{LATER} s")
+    return _experiment(point.link(), [Flow(name="early", cc=cc, rtt=rtt), late])
+
+
+def _eight(cc: str, point: Point) -> Experiment:
+    return _experiment(point.link(), _flows(cc, point, 8))
+
+
+def _pair(pair: str, point: Point, count: int = 1) -> Experiment:
+    flows = [flow for cc in pair.split("+") for flow in _flows(cc, point, count)]
+    return _experiment(point.link(), flows)
+
+
+def _four(pair: str, point: Point) -> Experiment:
+    return _pair(pair, point, 4)
+
+
+def _marks(kind: str, point: Point) -> Experiment:
+    aqm, cc = kind.split("+")
+    return _experiment(point.link(aqm=aqm), _flows(cc, point, 2), ecn=True)
+
+
+def _short(cc: str, point: Point) -> Experiment:
+    """Ten transfers from 10 kB to 1 MB, one every 2 s, beside a long flow."""
+    rtt = f"{point.rtt:g} ms"
+    sizes = [10, 30, 100, 300, 1000] * 2
+    transfers = [
+        Flow(name=f"transfer-{i}", cc=cc, rtt=rtt, start=f"{5 + 2 * i} s", bytes=f"{size} kB")
+        for i, size in enumerate(sizes, 1)
+    ]
+    return _experiment(point.link(), [Flow(name="long", cc=cc, rtt=rtt), *transfers])
+
+
+_BOTH: Final = ["+".join(pair) for pair in PAIRS]
+_MARKED: Final = [f"{aqm}+{cc}" for aqm in ("codel", "fq_codel") for cc in KERNELS]
+FAMILIES: Final = (
+    Family("alone", "one flow", KERNELS, 10, _alone),
+    Family("losses", "one flow, random losses", KERNELS, 5, _losses),
+    Family("late", "two flows, the second 10 s later", KERNELS, 3, _late),
+    Family("eight", "eight flows", KERNELS, 2, _eight),
+    Family("pair", "one flow each of two algorithms", _BOTH, 3, _pair),
+    Family("four", "four flows each of two algorithms", _BOTH, 1, _four),
+    Family("marks", "two flows with ECN, CoDel or FQ-CoDel", _MARKED, 1, _marks),
+    Family("short", "short transfers beside a long flow", KERNELS, 2, _short),
+    Family("ports", "one flow, eBPF", PORTS, 2, _alone),
+)
+
+
+def cells(seed: int = 1, *, quick: bool = False) -> list[Cell]:
+    """The cells of a plan; the quick ones are the first of each kind."""
+    plan = []
+    for number, family in enumerate(FAMILIES):
+        kinds = len(family.kinds)
+        wanted = kinds * family.cells
+        sobol = qmc.Sobol(4, rng=seed * 100 + number)
+        places = sobol.random_base2(max(wanted - 1, 1).bit_length())[:wanted]
+        for i, place in enumerate(places[:kinds] if quick else places):
+            kind, point = family.kinds[i % kinds], Point.at([float(u) for u in place])
+            name = f"{family.name}-{kind}-{i // kinds + 1}"
+            plan.append(Cell(name, family.name, family.make(kind, point)))
+    return plan

@@ -1,0 +1,319 @@
+"""The simulator against Linux: cells run with real packets and simulated, and how far they differ.
+
+Each cell is run several times with real packets. What was measured stays in a folder, so that a
+plan that was interrupted goes on where it was. Whether a run counts is decided by the health of the
+testbed alone. Every cell is simulated twice: as it is, and with the mean lateness of the testbed's
+packets as a jitter, so that a difference can be assigned to the model or to the machine.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Unpack
+
+import polars as pl
+from scipy import stats
+
+from dumbbell.checks.linux_cells import Cell
+from dumbbell.display import Column, Table
+from dumbbell.engine import measurements
+from dumbbell.engine.runner import Options, run_all
+from dumbbell.experiment.model import Experiment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from dumbbell.results.result import Result
+
+
+class Metric(NamedTuple):
+    """What is compared of a cell, and how it is shown."""
+
+    title: str
+    share: float  # how far the simulator may be from Linux, as a share of Linux's value
+    least: float = 0.0  # or this far, whatever the share, in the unit of result tables
+    target: float = 0.95  # the share of cells that are to be that close
+    unit: str = ""
+    scale: float = 1.0  # that unit in the unit of result tables
+
+
+METRICS: Final = {
+    "goodput": Metric("goodput", 0.03, 0, 0.98, "Mbit/s", 1e6),
+    "queue_delay": Metric("mean queueing delay", 0.10, 0.1e-3, 0.95, "ms", 1e-3),
+    "retransmitted": Metric("retransmitted packets", 0.25, 10),
+    "completion": Metric("median completion time", 0.10, 0.1e-3, 0.95, "ms", 1e-3),
+}
+"""What is compared, by its name in tables."""
+
+CONFIDENCE: Final = 0.95
+"""Of each of the two one-sided tests by which distributions are equivalent."""
+
+_NUMBER: Final = re.compile(r"-\d+$")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Cells, and how often each is run.
+
+    Attributes:
+        cells: The cells.
+        runs: How often each is run with real packets.
+        most: How often those are run of which Linux's own runs differ by more than the tolerance.
+    """
+
+    cells: Sequence[Cell]
+    runs: int = 3
+    most: int = 9
+
+
+def measure(
+    plan: Plan, folder: Path, *, overwrite: bool = False, **options: Unpack[Options]
+) -> None:
+    """Runs with real packets what `folder` does not hold yet: every cell once, then again.
+
+    Then those cells are run more often whose own runs differ. Measurements of other settings, or of
+    another kernel, are replaced with `overwrite`, and are an `OverwriteError` without. For the
+    `options` see `measurements.measure`.
+    """
+    _measure(plan.cells, range(1, plan.runs + 1), folder, overwrite, options)
+    known = measured(plan, folder)
+    varied = {row["cell"] for row in _values(known).iter_rows(named=True) if _is_chaotic(row)}
+    more = [cell for cell in plan.cells if cell.name in varied]
+    _measure(more, range(plan.runs + 1, plan.most + 1), folder, overwrite, options)
+
+
+def _measure(
+    cells: Iterable[Cell], seeds: range, folder: Path, overwrite: bool, options: Options
+) -> None:
+    wanted = {_folder(folder, cell, seed): cell.run(seed) for seed in seeds for cell in cells}
+    lacking = measurements.missing(wanted, overwrite=overwrite, repeat_invalid=True)
+    measurements.measure(lacking, **(options | {"fresh": overwrite}))
+
+
+def _folder(folder: Path, cell: Cell, seed: int) -> Path:
+    return folder / "runs" / f"{cell.name}-{seed}"
+
+
+def measured(plan: Plan, folder: Path) -> pl.DataFrame:
+    """What was measured: a row for each cell, run and value; see `SCHEMA`."""
+    rows = []
+    for cell in plan.cells:
+        for seed in range(1, max(plan.runs, plan.most) + 1):
+            run = measurements.measurement(_folder(folder, cell, seed), cell.run(seed))
+            if run is not None:
+                rows += _rows(cell, run)
+    return pl.DataFrame(rows, SCHEMA, orient="row")
+
+
+SCHEMA: Final = {
+    **dict.fromkeys(("cell", "family", "kernel", "experiment"), pl.String),
+    "run": pl.UInt64,
+    "invalid": pl.String,  # why the run does not count; null if it does
+    "late_mean": pl.Float64,  # lateness of the testbed's packets, s
+    "late_p99": pl.Float64,
+    "late_max": pl.Float64,
+    "group": pl.String,  # flows that are alike; empty for the whole cell
+    "metric": pl.String,  # a key of `METRICS`
+    "value": pl.Float64,
+}
+"""The columns of `measured`: the raw values of every run, with the health of the testbed."""
+
+
+def _rows(cell: Cell, run: Result) -> list[tuple[Any, ...]]:
+    (seed,) = run.seeds
+    health = run.meta.get("testbed", {}).get(str(seed), {})
+    late = [health.get(key) for key in ("late_mean_s", "late_p99_s", "late_max_s")]
+    invalid = "; ".join(run.meta.get("invalid", {}).get(str(seed), [])) or None
+    text = cell.experiment.to_toml()
+    before = (cell.name, cell.family, run.meta.get("kernel"), text, seed, invalid, *late)
+    return [(*before, *row) for row in _achieved(run)]
+
+
+def _achieved(run: Result) -> list[tuple[str, str, float | None]]:
+    """Group, metric and value of one run."""
+    flows = run.flows.with_columns(
+        group=pl.col("flow").cast(pl.String).str.replace(_NUMBER.pattern, ""),
+        goodput=8 * pl.col("received") / (pl.col("end") - pl.col("start")),
+        took=pl.col("completed") - pl.col("start"),
+    )
+    rows: list[tuple[str, str, float | None]] = []
+    for (group,), some in flows.group_by("group", maintain_order=True):
+        if group == "transfer":
+            rows.append((str(group), "completion", some["took"].median()))  # type: ignore[arg-type]
+        else:
+            rows.append((str(group), "goodput", some["goodput"].sum()))
+    endless = flows.filter(pl.col("group") != "transfer")
+    delay = (endless["queue_delay_mean"] * endless["sent"]).sum() / endless["sent"].sum()
+    rows.append(("", "queue_delay", delay))
+    rows.append(("", "retransmitted", float(flows["retransmitted"].sum())))
+    return rows
+
+
+def compare(measurements_: pl.DataFrame, *, jobs: int | None = None) -> pl.DataFrame:
+    """Simulates the cells that were measured, and judges each of their values.
+
+    Returns:
+        A row for each cell, group and metric: ``linux`` and ``simulated`` (lists of the values of
+        valid runs), ``jittered`` (simulated with the testbed's mean lateness), ``bound`` (how far
+        the simulator may be off), ``verdict`` and ``with_jitter`` (see `judge`), ``late_mean``,
+        ``late_p99`` (medians over the runs), ``runs`` and ``invalid`` (how many).
+    """
+    known = _values(measurements_)
+    cells = known.unique("cell", maintain_order=True)
+    plain, late = [], []
+    for row in cells.iter_rows(named=True):
+        one = Experiment.parse(row["experiment"])
+        plain.append(one.replace(seeds=max(row["runs"], 3)))
+        jitter = f"{2e6 * (row['late_mean'] or 0):.0f} us"
+        late.append(plain[-1].replace(links=[link.replace(jitter=jitter) for link in one.links]))
+    results = run_all([*plain, *late], jobs=jobs)
+    columns = {}
+    for name, some in (("simulated", results[: len(plain)]), ("jittered", results[len(plain) :])):
+        for cell, result in zip(cells["cell"], some, strict=True):
+            for seed in result.seeds:
+                for group, metric, value in _achieved(result.of_seed(seed)):
+                    columns.setdefault((cell, group, metric), {}).setdefault(name, []).append(value)
+    rows = []
+    for row in known.iter_rows(named=True):
+        row |= columns[row["cell"], row["group"], row["metric"]]
+        bound = _bound(row)
+        row |= {
+            "bound": bound,
+            "verdict": judge(row["simulated"], row["linux"], bound),
+            "with_jitter": judge(row["jittered"], row["linux"], bound),
+        }
+        rows.append(row)
+    return pl.DataFrame(rows, infer_schema_length=None)
+
+
+def _values(measured_: pl.DataFrame) -> pl.DataFrame:
+    """A row for each cell, group and metric, with the list of the values of valid runs."""
+    valid = pl.col("invalid").is_null()
+    return measured_.group_by("cell", "family", "group", "metric", maintain_order=True).agg(
+        pl.first("experiment"),
+        pl.median("late_mean"),
+        pl.median("late_p99"),
+        linux=pl.col("value").filter(valid),
+        runs=valid.sum(),
+        invalid=(~valid).sum(),
+    )
+
+
+def _bound(row: dict[str, Any]) -> float:
+    """How far the simulator may be from Linux."""
+    metric, values = METRICS[row["metric"]], row["linux"]
+    return max(metric.share * abs(_median(values)), metric.least) if values else math.nan
+
+
+def _is_chaotic(row: dict[str, Any]) -> bool:
+    """Whether Linux's own runs differ by more than the simulator may."""
+    values = row["linux"]
+    return bool(values) and (max(values) - min(values)) / 2 > _bound(row)
+
+
+def judge(simulated: Sequence[float], linux: Sequence[float], bound: float) -> str:
+    """Whether the simulator is within a bound of Linux.
+
+    Where the runs of Linux agree, within the bound, the medians decide: ``agrees`` or ``differs``.
+    Where they do not, the distributions do, by two one-sided tests of the means (Schuirmann, 1987):
+    ``agrees`` if the difference is within the bound, ``differs`` if it is beyond it, each with 95 %
+    confidence; else ``undecided``. Without a valid run it is ``unknown``.
+    """
+    if not linux:
+        return "unknown"
+    if (max(linux) - min(linux)) / 2 <= bound:
+        off = abs(_median(simulated) - _median(linux))
+        return "agrees" if off <= bound else "differs"
+    low, high = _difference(simulated, linux)
+    if -bound <= low and high <= bound:
+        return "agrees"
+    return "differs" if low > bound or high < -bound else "undecided"
+
+
+def _difference(left: Sequence[float], right: Sequence[float]) -> tuple[float, float]:
+    """The interval of the difference of two means, by Welch's t, 95 % on either side."""
+    found = stats.ttest_ind(left, right, equal_var=False)
+    low, high = found.confidence_interval(2 * CONFIDENCE - 1)
+    return float(low), float(high)
+
+
+def _median(values: Sequence[float]) -> float:
+    ordered = sorted(values)
+    middle = len(ordered) // 2
+    return (ordered[middle] + ordered[~middle]) / 2
+
+
+def agreement(compared: pl.DataFrame) -> Table:
+    """How many cells agree, metric by metric; the project's own eBPF programs apart."""
+    rows = []
+    for title, some in (
+        ("Linux's algorithms", compared.filter(pl.col("family") != "ports")),
+        ("eBPF programs", compared.filter(family="ports")),
+    ):
+        for name, metric in METRICS.items():
+            ours = some.filter(pl.col("metric") == name, pl.col("verdict") != "unknown")
+            if ours.is_empty():
+                continue
+            counts = [ours.filter(verdict=one).height for one in ("agrees", "differs", "undecided")]
+            met = f"{counts[0] / ours.height:.0%} of {metric.target:.0%}"
+            rows.append([title, f"{metric.title} within {_limit(metric)}", *map(str, counts), met])
+    heads = ["", "compared", "agree", "differ", "undecided", "reached"]
+    invalid, runs = int(_runs(compared, "invalid")), int(_runs(compared, "runs"))
+    note = f"Of {runs + invalid} runs with real packets {invalid} do not count: the testbed was late."
+    return Table([Column(head, number=head in heads[2:5]) for head in heads], rows, note)
+
+
+def _runs(compared: pl.DataFrame, column: str) -> float:
+    return compared.unique("cell")[column].sum()
+
+
+def _limit(metric: Metric) -> str:
+    least = f" or {metric.least / metric.scale:g} {metric.unit}".rstrip() if metric.least else ""
+    return f"{metric.share:.0%}{least}"
+
+
+def table(compared: pl.DataFrame) -> Table:
+    """All cells, or some of them: path, Linux, simulator, verdicts, and the testbed's lateness."""
+    heads = ["cell", "path", "what", "Linux", "simulated", "verdict", "with jitter", "late, us"]
+    rows = []
+    for row in compared.iter_rows(named=True):
+        metric = METRICS[row["metric"]]
+        what = " ".join(filter(None, (metric.title, row["group"]))) + _in(metric.unit)
+        values = [_spread(row["linux"], metric), _spread(row["simulated"], metric)]
+        jittered = "" if row["verdict"] == "agrees" else _jittered(row, metric)
+        late = "" if row["late_mean"] is None else f"{row['late_mean'] * 1e6:.0f}"
+        path = _path(Experiment.parse(row["experiment"]))
+        rows.append([row["cell"], path, what, *values, row["verdict"], jittered, late])
+    return Table([Column(head, number=head == heads[-1]) for head in heads], rows)
+
+
+def _in(unit: str) -> str:
+    return f", {unit}" if unit else ""
+
+
+def _jittered(row: dict[str, Any], metric: Metric) -> str:
+    return f"{_spread(row['jittered'], metric)}: {row['with_jitter']}"
+
+
+def _spread(values: Sequence[float], metric: Metric) -> str:
+    """The median of some runs, and their range if they differ as shown."""
+    if not values:
+        return "—"
+    middle, low, high = (
+        _digits(value / metric.scale) for value in (_median(values), min(values), max(values))
+    )
+    return middle if low == high else f"{middle} ({low} to {high})"
+
+
+def _digits(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def _path(experiment: Experiment) -> str:
+    (link,) = experiment.links
+    queue = link.aqm or link.queue or ""
+    loss = f", loss {link.loss:g}" if isinstance(link.loss, float) and link.loss else ""
+    return f"{link.rate}, {experiment.flows[0].rtt}, {queue}{loss}"

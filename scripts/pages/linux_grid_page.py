@@ -1,0 +1,256 @@
+"""Writes ``explanation/linux-grid.md``: the simulator beside Linux and ns-3, over a plan of cells.
+
+    python scripts/pages/linux_grid_page.py docs
+
+What was measured is kept in ``linux/grid.parquet``; with a FOLDER of ``dumbbell validate`` after
+``docs`` it is replaced by what that folder has. What ns-3 did is kept in ``scripts/ns3``.
+"""
+
+from __future__ import annotations
+
+import csv
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import polars as pl
+
+from dumbbell._core import __version__
+from dumbbell.checks.linux_cells import FAMILIES, Cell, cells
+from dumbbell.checks.linux_grid import METRICS, Plan, agreement, compare, measured, table
+from dumbbell.display import Column, Table
+from dumbbell.experiment.files import write_text
+from dumbbell.experiment.model import Experiment
+from dumbbell.experiment.quantities import RATE, TIME
+from dumbbell.figures import style_of, styled, svg
+from dumbbell.figures.style import INK, PAGE, panels
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_KEPT: Final = Path(__file__).parent / "linux/grid.parquet"
+_NS3: Final = Path(__file__).parent.parent / "ns3"
+_ALONE: Final = ("alone", "losses")
+"""The families that ns-3 runs too: one flow of an algorithm that it has."""
+_IN_NS3: Final = {"reno": "TcpLinuxReno", "cubic": "TcpCubic", "bbr": "TcpBbr"}
+_BUFFER: Final = 1 << 28  # bytes, as on the testbed
+_NS3_UNITS: Final = {"goodput": 1e6, "queue_delay": 1e-3, "retransmitted": 1.0}
+_NS3_COLUMNS: Final = {"goodput": "goodput", "queue_delay": "delay", "retransmitted": "retransmitted"}
+
+
+def write(docs: Path) -> Path:
+    """Simulates what was measured and writes the page and its figures into `docs`."""
+    kept = pl.read_parquet(_KEPT)
+    compared = compare(kept)
+    ns3 = beside_ns3(compared)
+    with styled():
+        write_text(docs / "figures/linux-grid.svg", svg(draw(compared)))
+        write_text(docs / "figures/linux-grid-ns3.svg", svg(draw_ns3(ns3)))
+    off = compared.filter(~pl.col("verdict").is_in(["agrees", "unknown"]))
+    kernel = str(kept["kernel"][0]).partition("-")[0]
+    counts = agreement(compared)
+    parts = [
+        _INTRODUCTION.format(
+            version=__version__, kernel=kernel, cells=compared["cell"].n_unique()
+        ),
+        counts.markdown(),
+        "![Simulator over Linux](../figures/linux-grid.svg)",
+        _CAPTION,
+        _families().markdown(),
+        "## Cells that do not agree",
+        table(off).markdown(),
+        _CAUSES,
+        _NS3_INTRODUCTION,
+        ns3_table(ns3).markdown(),
+        "![Errors of dumbbell and ns-3](../figures/linux-grid-ns3.svg)",
+        _NS3_CAPTION,
+        _AGAIN,
+    ]
+    write_text(docs / "explanation/linux-grid.md", "\n\n".join(map(str.rstrip, parts)) + "\n")
+    return docs / "explanation/linux-grid.md"
+
+
+def keep(folder: Path) -> None:
+    """Replaces what is kept by what was measured in a folder."""
+    measured(Plan(cells()), folder).write_parquet(_KEPT, compression="zstd", statistics=False)
+
+
+def ns3_settings(cell: Cell) -> str:
+    """The arguments of ``scripts/ns3/scenario.cc`` for a cell with one flow."""
+    (link,), (flow,) = cell.experiment.links, cell.experiment.flows
+    queue = (link.queue or "").partition(" ")[0]
+    return (
+        f"--cc={_IN_NS3[flow.cc]} --rate={RATE.parse(link.rate or ''):.0f} "
+        f"--rtt={TIME.parse(flow.rtt or '') / 1e9:g} --packets={queue} --loss={link.loss:g} "
+        "--duration=30 --access=1e11 --accessQueue=1000000 "
+        f"--ns3::TcpSocket::SndBufSize={_BUFFER} --ns3::TcpSocket::RcvBufSize={_BUFFER}"
+    )
+
+
+def write_ns3_cells() -> None:
+    """Writes ``scripts/ns3/cells.csv``, which ``scripts/ns3/measure.py --cells`` runs."""
+    with (_NS3 / "cells.csv").open("w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["cell", "settings"])
+        some = (cell for cell in cells() if cell.family in _ALONE)
+        writer.writerows([cell.name, ns3_settings(cell)] for cell in some)
+
+
+def beside_ns3(compared: pl.DataFrame) -> pl.DataFrame:
+    """The cells that ns-3 ran: ``linux``, ``dumbbell`` and ``ns3``, medians in result units."""
+    ran = pl.read_csv(_NS3 / "cell-runs.csv")
+    rows = []
+    for row in compared.filter(pl.col("family").is_in(_ALONE)).iter_rows(named=True):
+        one = ran.filter(cell=row["cell"])
+        if one.is_empty() or not row["linux"]:
+            continue
+        theirs = float(one[_NS3_COLUMNS[row["metric"]]][0]) * _NS3_UNITS[row["metric"]]
+        if row["metric"] == "queue_delay":
+            # Here the time of transmission is part of the delay.
+            rate = RATE.parse(Experiment.parse(row["experiment"]).links[0].rate or "")
+            theirs += 1500 * 8 / rate
+        middle = {key: float(np.median(row[key])) for key in ("linux", "simulated")}
+        rows.append(
+            {"cell": row["cell"], "cc": row["group"] or row["cell"].split("-")[1]}
+            | {"metric": row["metric"], "bound": row["bound"], "ns3": theirs}
+            | {"linux": middle["linux"], "dumbbell": middle["simulated"]}
+        )
+    return pl.DataFrame(rows).with_columns(
+        error=(pl.col("dumbbell") - pl.col("linux")).abs(),
+        ns3_error=(pl.col("ns3") - pl.col("linux")).abs(),
+    )
+
+
+def ns3_table(ns3: pl.DataFrame) -> Table:
+    """How many cells are within the bounds, and whose error is smaller."""
+    heads = ["compared", "cells", "dumbbell within", "ns-3 within", "dumbbell closer", "ns-3 closer"]
+    rows = []
+    for name, some in ns3.group_by("metric", maintain_order=True):
+        metric = METRICS[str(name[0])]
+        within = [int((some[error] <= some["bound"]).sum()) for error in ("error", "ns3_error")]
+        closer = int((some["error"] < some["ns3_error"]).sum())
+        farther = int((some["error"] > some["ns3_error"]).sum())
+        rows.append([metric.title, *map(str, (some.height, *within, closer, farther))])
+    return Table([Column(head, number=head != heads[0]) for head in heads], rows)
+
+
+def draw(compared: pl.DataFrame) -> Figure:
+    """Simulator over Linux: a panel a metric, a row a family, a mark a cell and group."""
+    figure, axes = panels(1, len(METRICS), width=PAGE, height=2.6, sharey=True)
+    names = [family.name for family in FAMILIES]
+    known = compared.filter(pl.col("verdict") != "unknown")
+    for ax, (name, metric) in zip(axes.flat, METRICS.items(), strict=True):
+        some = known.filter(metric=name)
+        for row in some.iter_rows(named=True):
+            _mark(ax, row, len(names) - 1 - names.index(row["family"]))
+        ax.set_xscale("log")
+        ax.set_xlim(0.45, 2.2)
+        ax.set_xticks([0.5, 1, 2], ["0.5", "1", "2"])
+        ax.minorticks_off()
+        ax.axvspan(1 / (1 + metric.share), 1 + metric.share, color=INK, alpha=0.08, linewidth=0)
+        ax.set_title(metric.title, size=7)
+        ax.set_ylim(-0.6, len(names) - 0.4)
+        ax.set_yticks(range(len(names)), names[::-1])
+    figure.supxlabel("simulator / Linux", size=7)
+    return figure
+
+
+def _mark(ax: Axes, row: dict[str, Any], place: float) -> None:
+    linux = float(np.median(row["linux"]))
+    ratio = float(np.median(row["simulated"])) / linux if linux else 1.0
+    cc = next((cc for cc in row["cell"].replace("+", "-").split("-") if cc in (*_IN_NS3,)), "bbr3")
+    style = style_of(row["group"] if row["group"] in _IN_NS3 else cc)
+    off = row["verdict"] != "agrees"
+    ax.scatter(
+        min(max(ratio, 0.47), 2.1),
+        place + 0.28 * ((hash_of(row) % 7) / 3 - 1),
+        s=22 if off else 9,
+        marker=style.marker,
+        facecolors=style.colour if not off else "none",
+        edgecolors=style.colour,
+        linewidths=0.9 if off else 0,
+        zorder=3,
+    )
+
+
+def hash_of(row: dict[str, Any]) -> int:
+    """A number of a cell, the same in every run: how far its mark is off its line."""
+    return sum(map(ord, row["cell"] + row["group"]))
+
+
+def draw_ns3(ns3: pl.DataFrame) -> Figure:
+    """The share of cells with an error up to a value, dumbbell and ns-3, a panel a metric."""
+    figure, axes = panels(1, 3, width=PAGE, height=2.0, sharey=True)
+    for ax, (name, some) in zip(axes.flat, ns3.group_by("metric", maintain_order=True), strict=True):
+        shares = np.arange(1, some.height + 1) / some.height
+        for error, label, look in (("error", "dumbbell", "-"), ("ns3_error", "ns-3 3.44", "--")):
+            relative = np.sort((some[error] / some["linux"].clip(1e-9)).to_numpy())
+            ax.step(np.clip(relative, 1e-4, 10), shares, look, where="post", color=INK, label=label)
+        ax.set_xscale("log")
+        ax.set_xlim(1e-4, 10)
+        ax.set_xlabel(f"error of {METRICS[str(name[0])].title}")
+    axes.flat[0].set_ylabel("share of cells")
+    axes.flat[0].legend(frameon=False)
+    return figure
+
+
+def _families() -> Table:
+    rows = [
+        [one.name, one.title, ", ".join(one.kinds), str(len(one.kinds) * one.cells)]
+        for one in FAMILIES
+    ]
+    heads = ["family", "what runs", "algorithms", "cells"]
+    return Table([Column(head, number=head == "cells") for head in heads], rows)
+
+
+_INTRODUCTION: Final = """\
+# The simulator beside Linux, over a plan of cells
+
+Rates from 10 Mbit/s to 1 Gbit/s, round-trip times from 5 to 200 ms, queues from 0.25 to 8 BDP (at least 20
+packets), random losses from 1e-5 to 2e-2: {cells} cells of 30 s are spread over these ranges by a
+scrambled Sobol sequence that was chosen before anything was run. The simulator (dumbbell {version}, `stack =
+"linux"`) is beside Linux {kernel} on the [testbed](../reference/testbed.md): both sides use the same link code, so that
+what is compared is the TCP.
+
+Each cell ran three times with real packets. Where Linux's own runs differ by more than the
+tolerance, it ran nine times, and the means are compared by two one-sided tests: *agree* says that the difference is within
+the tolerance with 95 % confidence, *differ* that it is beyond, *undecided* neither. Elsewhere the medians decide.
+A run counts if the testbed was [in time](../reference/testbed.md#whether-to-trust-a-run), whatever its result."""
+
+_CAPTION: Final = """\
+*A mark is the ratio of the medians for a flow or a group of flows; the band is the tolerance. Large hollow marks
+do not agree. Small values may agree beyond the band, by the absolute tolerance.*"""
+
+_CAUSES: Final = ""
+
+_NS3_INTRODUCTION: Final = """\
+## Beside ns-3
+
+The cells of one flow were run in ns-3 3.44 too (`TcpLinuxReno`, `TcpCubic`, `TcpBbr`; its defaults but for
+segments of 1448 bytes, an initial window of 10 and large buffers). The error is the distance from
+Linux's median; *within* uses the tolerances above."""
+
+_NS3_CAPTION: Final = "*The share of cells whose relative error is at most this. Further left is closer to Linux.*"
+
+_AGAIN: Final = """\
+## Reproduce this page
+
+<!-- not run: takes minutes to hours, and rewrites this page -->
+```sh
+sudo dumbbell validate --out validation --jobs 2 # two hours; resumes
+.venv/bin/python scripts/pages/linux_grid_page.py docs validation
+.venv/bin/python scripts/pages/linux_grid_page.py docs # beside the kept measurements
+```
+
+[ns-3's runs](../../scripts/ns3/README.md) take 20 minutes."""
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--ns3-cells"]:
+        write_ns3_cells()
+    else:
+        if len(sys.argv) > 2:
+            keep(Path(sys.argv[2]))
+        sys.stdout.write(f"{write(Path(sys.argv[1]))}\n")
