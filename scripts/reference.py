@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 from dumbbell import _core, metrics
 from dumbbell.dossier import words
 from dumbbell.dossier.clauses import clauses
+from dumbbell.dossier.packs import FOLDER as PACKS
+from dumbbell.dossier.packs import Pack
 from dumbbell.dossier.scenarios import FOLDER, Scenario
 
 if TYPE_CHECKING:
@@ -39,6 +41,7 @@ def make(request: str) -> str:
         "crates": crates,
         "metrics": metric_list,
         "measures": measures,
+        "packs": packs,
         "scenarios": scenarios,
     }
     if name not in tables:
@@ -175,6 +178,23 @@ def scenarios() -> str:
         ranges = ", ".join(_range(key, values) for key, values in scenario.axes.items())
         rows.append((where, _cell(scenario.title), scenario.content["duration"], ranges))
     return _table(("scenario", "what it is", "runs for", "paths"), rows)
+
+
+def packs() -> str:
+    """The published suites: their tests, what is not as in the documents, and what is missing."""
+    parts = []
+    for file in sorted(PACKS.glob("*/pack.toml")):
+        pack = Pack.load(file.parent.name)
+        rows = []
+        for one in pack.tests:
+            where = f"[`{one.scenario.name}`](../../{one.scenario.file.relative_to(ROOT)})"
+            measured = ", ".join(kind.column.title for kind in one.kinds)
+            rows.append((one.section, _cell(one.title), where, measured))
+        parts += [f"**`{pack.name}`**: {pack.title} ({pack.document}).\n"]
+        parts += [_table(("section", "test", "scenario", "measures"), rows)]
+        parts += ["Not as in the document:\n", "".join(f"- {text}\n" for text in pack.differs)]
+        parts += ["Not here:\n", "".join(f"- {text}\n" for text in pack.missing)]
+    return "\n".join(parts)
 
 
 def _range(key: str, values: object) -> str:

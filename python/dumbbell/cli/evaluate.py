@@ -20,9 +20,15 @@ def evaluate_algorithms(
     cc: Annotated[str, Argument(metavar="CC", help="Algorithms, separated by commas.")],
     out: Annotated[Path, options.out("Folder for the dossiers; resumes what is there.")],
     clauses: Annotated[
-        str | None, Option(help="Sections of RFC 9743, such as 5.1.3,7.1; default: all.")
+        str | None,
+        Option(help="Sections of RFC 9743, such as 5.1.3,7.1; default: all, or none with --pack."),
     ] = None,
-    quick: Annotated[bool, Option("--quick", help="36 paths, no search: a minute.")] = False,
+    pack: Annotated[
+        str | None, Option(help="Published test suites, such as tcpeval,rmcat.")
+    ] = None,
+    quick: Annotated[
+        bool, Option("--quick", help="36 paths, no search; one seed for suites.")
+    ] = False,
     paths: Annotated[
         int | None, Option(min=1, help="Random paths for each scenario; default: 100.")
     ] = None,
@@ -45,6 +51,8 @@ def evaluate_algorithms(
 
     algorithms = options.split_algorithms(cc)
     thresholds = Gate.load(gate) if gate else Gate()
+    packs = pack.split(",") if pack else []
+    sections = clauses.split(",") if clauses else ([] if packs else None)
     dossiers = []
     with progress_bar("collecting evidence") as progress:
         for name in algorithms:
@@ -53,10 +61,12 @@ def evaluate_algorithms(
                 evaluate(
                     name,
                     folder,
-                    sections=clauses.split(",") if clauses else None,
+                    sections=None if sections == ["all"] else sections,
                     paths=paths or (_QUICK_PATHS if quick else PATHS),
                     search=(0 if quick else SEARCHED) if search is None else search,
                     limits=thresholds.limits,
+                    packs=packs,
+                    seeds=1 if quick else None,
                     jobs=jobs,
                     dask=dask,
                     progress=progress,
@@ -87,7 +97,12 @@ def evaluate_algorithms(
 def _print(dossier: Dossier) -> None:
     from dumbbell.dossier import words
 
-    print_table(words.heading(dossier), dossier.table())
+    if dossier.findings:
+        print_table(words.heading(dossier), dossier.table())
+    else:
+        print_text(words.heading(dossier))
+    for suite in dossier.packs:
+        print_table(f"\n{suite.pack.title}", suite.table(dossier.algorithms))
     for title, found in zip(("For it", "Against it"), dossier.extremes(), strict=True):
         for one in found:
             print_text(f"{title}: {words.named(one, dossier)}")

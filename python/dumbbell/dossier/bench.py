@@ -45,8 +45,12 @@ class Bench:
     made: int = 0
     found: int = 0
 
-    def run(self, sweep: Sweep, place: str, grid: Sequence[str] = ()) -> Runs:
+    def run(
+        self, sweep: Sweep, place: str, grid: Sequence[str] = (), *, seeds: int | None = None
+    ) -> Runs:
         """Runs what is missing of a sweep in ``data/PLACE``; for the `grid` see `Runs`.
+
+        The sweep has its own seeds unless `seeds` says how many.
 
         Raises:
             FailedRunError: If an algorithm raises an exception or hangs.
@@ -56,6 +60,7 @@ class Bench:
             swept = run_sweep(
                 sweep,
                 self.folder / "data" / place,
+                seeds=seeds,
                 jobs=self.jobs,
                 dask=self.dask,
                 progress=watch,

@@ -11,9 +11,9 @@ import polars as pl
 
 from dumbbell.dossier import clauses
 from dumbbell.dossier.bench import Bench, FailedRunError
-from dumbbell.dossier.clauses import SIMPLEST, WORST
 from dumbbell.dossier.measures import values, worst_of_grid
 from dumbbell.dossier.outcome import Dossier, Evidence, Finding
+from dumbbell.dossier.packs import Pack, run_pack
 from dumbbell.dossier.scenarios import Scenario
 from dumbbell.dossier.search import Search, start_of
 from dumbbell.dossier.verdict import Share
@@ -45,6 +45,8 @@ def evaluate(
     paths: int = PATHS,
     search: int = SEARCHED,
     limits: Mapping[str, float] | None = None,
+    packs: Sequence[str] = (),
+    seeds: int | None = None,
     jobs: int | None = None,
     dask: str | None = None,
     progress: Progress = silent,
@@ -57,22 +59,25 @@ def evaluate(
     Args:
         cc: The algorithm: ``"bbr3"``, ``"cubic(beta=0.8)"``, ``"my.py:MyCC"``.
         out: The folder; what is there from before is used again.
-        sections: The clauses, such as ``["5.1.3"]``; all if not given.
+        sections: The clauses, such as ``["5.1.3"]``; all if not given, none with ``[]``.
         paths: How many random paths each scenario has.
         search: How many more paths the search for the worst tries for each measure; 0 for none.
         limits: Limits of measures in the place of those of the program, by the measures' names.
+        packs: Published suites to be run too, such as ``["tcpeval"]``.
+        seeds: How many seeds the tests of packs have; those of their files if not given.
         jobs: How many simulations to run at once; as many as there are processors if not given.
         dask: The address of a Dask scheduler whose workers are to do the work.
         progress: Called periodically with the current step and its completed fraction (0 to 1).
 
     Raises:
-        DumbbellError: If there is no such algorithm, clause or measure, or `out` cannot be written.
-            An algorithm that raises or hangs is no error: the dossier says so.
+        DumbbellError: If there is no such algorithm, clause, measure or pack, or `out` cannot be
+            written. An algorithm that raises or hangs is no error: the dossier says so.
         OverwriteError: If `out` holds something else, such as a dossier on another algorithm.
     """
     from dumbbell.dossier.page import write_dossier
 
     chosen = clauses.choose(sections, limits or {})
+    suites = [Pack.load(name) for name in packs]
     check_algorithm(cc)
     _refuse_other(Path(out), cc)
     bench = Bench(Path(out), jobs, dask, progress)
@@ -86,9 +91,10 @@ def evaluate(
             replace(finding, evidence=[study.with_worst(one, search) for one in finding.evidence])
             for finding in findings
         ]
+    packed = [run_pack(suite, study.algorithms, bench, seeds) for suite in suites]
     untested = list(clauses.untested()) if sections is None else []
     runs = bench.made + bench.found
-    dossier = Dossier(cc, list(REFERENCES), findings, untested, paths, runs, Path(out))
+    dossier = Dossier(cc, list(REFERENCES), findings, untested, paths, runs, Path(out), packed)
     write_scenarios(dossier)
     write_text(Path(out) / "dossier.json", json.dumps(dossier.to_json(), indent=1) + "\n")
     write_dossier(dossier)
@@ -169,14 +175,6 @@ class _Study:
 
 def write_scenarios(dossier: Dossier) -> None:
     """Writes the experiment files of the worst and of the simplest path of every measure."""
-    for finding in dossier.findings:
-        for one in finding.evidence:
-            if one.worst is None:
-                continue
-            for which, path in ((WORST, one.worst.worst), (SIMPLEST, one.worst.simplest)):
-                experiment = Scenario(one.measure.scenario).experiment(
-                    path.settings,
-                    dossier.cc,
-                    title=f"RFC 9743, {finding.clause.section}: {finding.clause.title}",
-                )
-                write_text(dossier.folder / one.measure.file(which), experiment.to_toml())
+    for one in dossier.evidence:
+        for which, _, experiment in dossier.paths_of(one):
+            write_text(dossier.folder / one.measure.file(which), experiment.to_toml())

@@ -140,6 +140,43 @@ def _starvation(of: Runs) -> pl.DataFrame:
     return both.select("run", value=1 - 2 * share)
 
 
+def _cost(of: Runs) -> pl.DataFrame:
+    """What flows lose beside standard ones: 1 - G of draft-irtf-iccrg-tcpeval-01, 6.1.3."""
+    own = of.of_flows(PROPOSED, value=pl.col("throughput").fill_null(0.0).sum())
+    compared = of.beside(own, pl.col("existing"))
+    return compared.select("run", value=1 - pl.col("value") / pl.col("reference"))
+
+
+def _ramp(of: Runs) -> pl.DataFrame:
+    """When the last byte of a new flow arrives; the end of the run if it does not."""
+    done = pl.col("completed").fill_nan(None).fill_null(pl.col("end"))
+    return of.of_flows(f"{PROPOSED}-new", value=(done - pl.col("start")).first())
+
+
+def _ratio(of: Runs) -> pl.DataFrame:
+    """The throughput of the faster of two flows over that of the slower one."""
+    test = of.flows.filter(pl.col("flow").is_in([f"{PROPOSED}-one", f"{PROPOSED}-two"]))
+    rate = pl.col("throughput").fill_null(0.0)
+    value = rate.max() / pl.max_horizontal(rate.min(), 1.0)
+    return test.group_by("run", maintain_order=True).agg(value=value)
+
+
+def _unfairness_own(of: Runs) -> pl.DataFrame:
+    """1 - Jain's index of the throughput of the algorithm's flows, each over its own time."""
+    rate = pl.col("throughput").fill_null(0.0)
+    squares = pl.max_horizontal(rate.len() * (rate * rate).sum(), 1.0)
+    return of.of_flows(PROPOSED, value=1 - rate.sum() ** 2 / squares)
+
+
+def _hops(of: Runs) -> pl.DataFrame:
+    """The mean throughput of the flows over one bottleneck over that of the flow over all."""
+    rate = pl.col("throughput").fill_null(0.0).mean()
+    single = of.of_flows(f"{PROPOSED}-one", single=rate)
+    both = single.join(of.of_flows(f"{PROPOSED}-all", all=rate), on="run")
+    value = pl.col("single") / pl.max_horizontal("all", 1.0)
+    return both.select("run", value=value)
+
+
 def _media_delay(of: Runs) -> pl.DataFrame:
     return of.of_flows("media", value=pl.col("queue_delay_p95").max())
 
@@ -192,6 +229,21 @@ KINDS: Final = {
         ),
         Kind("harm_loss", _share("Losses added to standard flows"), _harm_loss, is_relative=True),
         Kind("displacement", _share("Fair share that CUBIC lacks"), _displacement),
+        Kind("cost", _share("Own throughput lost"), _cost, is_relative=True),
+        Kind("unfairness_own", Column("1 - Jain's index", number=True), _unfairness_own),
+        Kind("ramp", Column("Time of a new flow's last byte", number=True, unit="s"), _ramp),
+        Kind("ratio", Column("Throughput of the faster flow", number=True, unit="times"), _ratio),
+        Kind(
+            "hops",
+            Column("Throughput over one bottleneck", number=True, unit="times that over all"),
+            _hops,
+        ),
+        Kind(
+            "transfers",
+            Column("Mean slowdown of transfers", number=True),
+            _of_runs(pl.col("slowdown_mean")),
+        ),
+        Kind("delay_p95", _delay("p95 queueing delay"), _of_runs(pl.col("queue_delay_p95"))),
         Kind("starvation", _share("Own fair share missing"), _starvation),
         Kind("media_delay", _delay("p95 queueing delay of the UDP stream"), _media_delay),
         Kind("media_loss", _share("Packets lost of the UDP stream"), _media_loss),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from dumbbell import _core
 from dumbbell.display import Column, Table
 from dumbbell.dossier.clauses import SIMPLEST, WORST
+from dumbbell.dossier.scenarios import Scenario
 from dumbbell.dossier.verdict import MARKS, TOLERATED, Share, Verdict, together
 from dumbbell.figures import style_of
 
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
     import polars as pl
 
     from dumbbell.dossier.clauses import Clause, Measure, Untested
+    from dumbbell.dossier.packs import Packed
     from dumbbell.dossier.search import Path, Worst
+    from dumbbell.experiment.model import Experiment
 
 SCHEMA: Final = 1
 """The version of ``dossier.json``; it changes when a key changes its meaning."""
@@ -80,6 +83,7 @@ class Dossier:
         paths: How many random paths each scenario has.
         runs: How many simulations it rests on.
         folder: Where it is.
+        packs: The results of published suites.
     """
 
     cc: str
@@ -89,6 +93,7 @@ class Dossier:
     paths: int
     runs: int
     folder: pathlib.Path
+    packs: list[Packed] = field(default_factory=list)
 
     @property
     def algorithms(self) -> list[str]:
@@ -103,7 +108,9 @@ class Dossier:
     @property
     def failures(self) -> list[str]:
         """Why runs could not be made, each reason once."""
-        return list(dict.fromkeys(one.failure for one in self.evidence if one.failure))
+        of_packs = [text for pack in self.packs for text in pack.failures.values()]
+        found = [one.failure for one in self.evidence if one.failure]
+        return list(dict.fromkeys([*found, *of_packs]))
 
     def extremes(self) -> tuple[list[Evidence], list[Evidence]]:
         """The strongest evidence for the algorithm, and the strongest against it.
@@ -123,6 +130,22 @@ class Dossier:
         others = [evidence.shares[cc].value for cc in self.references if cc in evidence.shares]
         own = evidence.shares[self.cc].value if self.cc in evidence.shares else 1.0
         return (min(others) if others else TOLERATED) - own
+
+    def paths_of(self, one: Evidence) -> list[tuple[str, Path, Experiment]]:
+        """The worst path of a measure, and the simplest if it is another one.
+
+        Returns:
+            What it is (`WORST`, `SIMPLEST`), the path, and the algorithm on it as an experiment.
+        """
+        if one.worst is None:
+            return []
+        clause = next(finding.clause for finding in self.findings if one in finding.evidence)
+        title = f"RFC 9743, {clause.section}: {clause.title}"
+        scenario = Scenario(one.measure.scenario)
+        return [
+            (which, path, scenario.experiment(path.settings, self.cc, title=title))
+            for which, path in ((WORST, one.worst.worst), (SIMPLEST, one.worst.simplest))
+        ]
 
     def table(self) -> Table:
         """The clauses, with the verdict on each algorithm."""
@@ -146,6 +169,7 @@ class Dossier:
             "tolerated": TOLERATED,
             "failures": self.failures,
             "clauses": [self._clause(finding) for finding in self.findings],
+            "packs": [pack.to_json() for pack in self.packs],
             "untested": [vars(one) for one in self.untested],
         }
 

@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from dumbbell import _core, figures, lab
 from dumbbell.dossier import words
-from dumbbell.dossier.clauses import SIMPLEST, WORST
+from dumbbell.dossier.clauses import SIMPLEST
 from dumbbell.dossier.scenarios import Scenario
 from dumbbell.dossier.verdict import MARKS, TOLERATED, WORDS
 from dumbbell.experiment.files import write_text
@@ -40,15 +40,24 @@ def write_dossier(of: Dossier) -> Path:
         strong=[words.named(one, of) for one in strong],
         weak=[words.named(one, of) for one in weak],
         findings=[_finding(of, finding) for finding in of.findings],
+        packs=[(one.pack, one.table(of.algorithms)) for one in of.packs],
         words=WORDS,
         marks=MARKS,
         lab=lab.NAME,
         tolerated=TOLERATED,
         version=_core.__version__,
-        again=f"dumbbell evaluate {shlex.quote(of.cc)} --out {shlex.quote(str(of.folder))}",
+        again=_again(of),
     )
     write_text(of.folder / "dossier.md", markdown(of))
     return path
+
+
+def _again(of: Dossier) -> str:
+    """The command that makes the dossier."""
+    parts = ["dumbbell", "evaluate", of.cc, "--out", str(of.folder)]
+    if of.packs:
+        parts += ["--pack", ",".join(one.pack.name for one in of.packs)]
+    return shlex.join(parts)
 
 
 def write_side_by_side(dossiers: Sequence[Dossier], out: Path) -> Path:
@@ -88,26 +97,25 @@ def _evidence(of: Dossier, one: Evidence) -> dict[str, Any]:
         "svg": None if one.failure else _inline(of, one),
         "paths": [],
     }
-    if one.worst:
-        chosen = [("Worst path found", WORST, one.worst.worst)]
-        if one.worst.simplest is not one.worst.worst:
-            value = one.worst.simplest.values[of.cc]
+    for which, found, experiment in of.paths_of(one):
+        title = "Worst path found"
+        if which == SIMPLEST:
+            if one.worst and found is one.worst.worst:
+                continue
+            value = found.values[of.cc]
             is_beyond = value is None or value > one.measure.limit
-            what = "beyond the limit" if is_beyond else "nearly as bad"
-            chosen.append((f"A plainer path, {what}", SIMPLEST, one.worst.simplest))
-        for title, which, found in chosen:
-            file = one.measure.file(which)
-            experiment = shown["scenario"].experiment(found.settings, of.cc)
-            shown["paths"].append(
-                {
-                    "title": title,
-                    "path": words.path(found.settings),
-                    "found": words.at(one.measure, found, of),
-                    "file": file,
-                    "fragment": lab.fragment_of(experiment),
-                    "command": f"dumbbell run {shlex.quote(str(of.folder / file))} --out worst",
-                }
-            )
+            title = f"A plainer path, {'beyond the limit' if is_beyond else 'nearly as bad'}"
+        file = one.measure.file(which)
+        shown["paths"].append(
+            {
+                "title": title,
+                "path": words.path(found.settings),
+                "found": words.at(one.measure, found, of),
+                "file": file,
+                "fragment": lab.fragment_of(experiment),
+                "command": f"dumbbell run {shlex.quote(str(of.folder / file))} --out worst",
+            }
+        )
     return shown
 
 
@@ -147,10 +155,11 @@ def markdown(of: Dossier) -> str:
         f"{100 * TOLERATED:.0f} %; for: below; open: it includes {100 * TOLERATED:.0f} %. "
         "A simulation is initial evidence. "
         f"{of.paths} random paths for each scenario; dumbbell {_core.__version__}.",
-        of.table().markdown().rstrip(),
-        "## Not tested",
-        "\n".join(f"- {one.section} {one.title}: {one.reason}" for one in of.untested),
+        of.table().markdown().rstrip() if of.findings else "",
     ]
+    if of.untested:
+        lines.append("## Not tested")
+        lines.append("\n".join(f"- {x.section} {x.title}: {x.reason}" for x in of.untested))
     for finding in of.findings:
         clause = finding.clause
         lines.append(f"## {clause.section} {clause.title}")
@@ -163,4 +172,10 @@ def markdown(of: Dossier) -> str:
                     f"  Worst path: {words.path(found.settings)}: "
                     f"{words.at(one.measure, found, of)}."
                 )
+    for pack in of.packs:
+        lines.append(f"## {pack.pack.title} ({pack.pack.document})")
+        lines.append("\n".join(f"- {text}" for text in pack.pack.differs))
+        lines.append("Not here:")
+        lines.append("\n".join(f"- {text}" for text in pack.pack.missing))
+        lines.append(pack.table(of.algorithms).markdown().rstrip())
     return "\n\n".join(line for line in lines if line) + "\n"

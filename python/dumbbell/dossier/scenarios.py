@@ -83,6 +83,10 @@ class Scenario:
         first, *grids = self.content["sweep"]
         return self._sweep([first | {"points": paths}, *grids], algorithms)
 
+    def every(self, algorithms: Sequence[str]) -> Sweep:
+        """The sweep over all points that the file lists, each with every one of `algorithms`."""
+        return self._sweep(self.content["sweep"], algorithms)
+
     def at(self, settings: Sequence[Mapping[str, Any]], algorithms: Sequence[str]) -> Sweep:
         """The sweep over chosen paths, each with every one of `algorithms`."""
         axes = {}
@@ -153,7 +157,7 @@ class Scenario:
         columns = [_algorithm(self._proposed, cc) for cc in algorithms]
         last: dict[str, Any] = {"combine": "zip"}
         for key in columns[0]:
-            name = PROPOSED if key == f"flow.{PROPOSED}.cc" else key[len("flow.") :]
+            name = PROPOSED if key == next(iter(columns[0])) else key[len("flow.") :]
             last[key] = {"values": [column[key] for column in columns], "name": name}
         return self._read([*tables, last])
 

@@ -37,9 +37,12 @@ def label(cc: str) -> str:
 
 def heading(dossier: Dossier) -> str:
     """What a dossier is about. It counts no verdicts: they are no score."""
-    clauses = f"{len(dossier.findings)} clause{'s' * (len(dossier.findings) != 1)}"
+    count = len(dossier.findings)
+    about = [one.pack.document for one in dossier.packs]
+    if count or not about:
+        about.insert(0, f"evidence on {count} clause{'s' * (count != 1)} of RFC 9743")
     others = " and ".join(label(cc) for cc in dossier.references if cc != dossier.cc)
-    return f"{label(dossier.cc)} beside {others}: evidence on {clauses} of RFC 9743"
+    return f"{label(dossier.cc)} beside {others}: {'; '.join(about)}"
 
 
 def limit(measure: Measure) -> str:
