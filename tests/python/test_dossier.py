@@ -16,6 +16,7 @@ from dumbbell.cli.app import app
 from dumbbell.dossier import Dossier, bench, evaluate
 from dumbbell.dossier.clauses import clauses
 from dumbbell.dossier.evaluation import REFERENCES
+from dumbbell.dossier.measures import KINDS, Runs
 from dumbbell.dossier.scenarios import FOLDER, Scenario
 from dumbbell.dossier.verdict import Share, together
 from dumbbell.engine.runner import run_all
@@ -114,7 +115,7 @@ def test_the_search_begins_on_the_paths_of_the_design(name: str) -> None:
 
 @pytest.fixture(scope="module")
 def dossier(folder: Path) -> Dossier:
-    sections = ["5.1.1", "5.1.2", "5.1.3", "5.2.1", "5.2.3"]
+    sections = ["5.1.1", "5.1.2", "5.1.3", "harm-existing", "5.2.3"]
     return evaluate("bbr", folder / "bbr", sections=sections, paths=12, search=20)
 
 
@@ -174,6 +175,39 @@ def test_bbrv1_s_worst_losses_are_found_in_shallow_queues(dossier: Dossier) -> N
 
 
 @pytest.mark.slow
+def test_bbrv1_loses_more_the_shallower_the_queue(dossier: Dossier) -> None:
+    """The same paper: with 1.5 BDP and more its losses are small."""
+    [evidence] = [one for one in dossier.evidence if one.measure.id == "loss-own"]
+    depths = evidence.by_depth()
+    assert sum(shares["bbr"].paths for _, _, shares in depths) == 12
+    shallow = [shares["bbr"].value for _, high, shares in depths if high <= 1]
+    deep = [shares["bbr"].value for low, _, shares in depths if low >= 2]
+    assert min(shallow) > max(deep)
+    assert "By the depth of the queue" in (dossier.folder / "index.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("own", "others", "missing"),
+    [
+        ([20], [20, 20, 20, 20], 0.0),
+        ([10], [22.5, 22.5, 22.5, 22.5], 0.5),
+        ([5, 5, 5, 5], [80], 0.75),
+        ([50, 50], [0, 0], -1.0),
+    ],
+)
+def test_a_fair_share_is_in_proportion_to_the_number_of_flows(
+    own: list[float], others: list[float], missing: float
+) -> None:
+    runs = Runs.__new__(Runs)
+    rows = [(f"proposed-{n}", rate) for n, rate in enumerate(own)]
+    rows += [(f"existing-{n}", rate) for n, rate in enumerate(others)]
+    table = pl.DataFrame(rows, schema=["flow", "throughput"], orient="row")
+    runs.flows = table.with_columns(run=pl.lit("a"), throughput=pl.col("throughput").cast(float))
+    found = KINDS["starvation"].measure(runs)["value"].to_list()
+    assert found == pytest.approx([missing])
+
+
+@pytest.mark.slow
 def test_the_simplest_path_is_beyond_the_limit_and_its_file_shows_it(dossier: Dossier) -> None:
     simplest = worst_of(dossier, "loss-own").simplest
     file = dossier.folder / "scenarios/loss-own-simplest.toml"
@@ -189,7 +223,7 @@ def test_the_simplest_path_is_beyond_the_limit_and_its_file_shows_it(dossier: Do
 @pytest.mark.slow
 def test_a_dossier_is_made_once_and_has_the_same_bytes(dossier: Dossier, folder: Path) -> None:
     before = (folder / "bbr/dossier.json").read_bytes()
-    sections = [finding.clause.section for finding in dossier.findings]
+    sections = [one.measure.id for one in dossier.evidence]
     made: list[str] = []
     again = evaluate(
         "bbr",
@@ -224,19 +258,19 @@ def test_the_page_shows_each_clause_and_its_files_are_there(dossier: Dossier) ->
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("cc", "section", "measure", "deep"),
+    ("cc", "measure", "deep"),
     [
-        ("cubic", "5.1.2", "delay-own", True),  # Gettys and Nichols, ACM Queue 2011
-        ("vegas", "5.2.1", "starvation-existing", None),  # Mo et al., INFOCOM 1999
-        ("bbr2", "5.2.1", "starvation-existing", True),  # F-BBRv2's paper, section I
-        ("copa", "5.2.1", "starvation-existing", True),  # its switch of modes, Arun and others 2021
-        ("reno", "7.6", "idle-attack", False),  # Kuzmanovic and Knightly, SIGCOMM 2003
+        ("cubic", "delay-own", True),  # Gettys and Nichols, ACM Queue 2011
+        ("vegas", "starvation-existing", None),  # Mo et al., INFOCOM 1999
+        ("bbr2", "starvation-existing", True),  # F-BBRv2's paper, section I
+        ("copa", "starvation-existing", True),  # its switch of modes, Arun and others 2021
+        ("reno", "idle-attack", False),  # Kuzmanovic and Knightly, SIGCOMM 2003
     ],
 )
 def test_known_weaknesses_are_found_by_the_search(
-    folder: Path, cc: str, section: str, measure: str, deep: bool | None
+    folder: Path, cc: str, measure: str, deep: bool | None
 ) -> None:
-    found = evaluate(cc, folder / cc, sections=[section], paths=12, search=30)
+    found = evaluate(cc, folder / cc, sections=[measure], paths=12, search=30)
     worst = worst_of(found, measure).worst
     value = worst.values[cc]
     assert value is not None

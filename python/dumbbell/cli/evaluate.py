@@ -21,7 +21,7 @@ def evaluate_algorithms(
     out: Annotated[Path, options.out("Folder for the dossiers; resumes what is there.")],
     clauses: Annotated[
         str | None,
-        Option(help="Sections of RFC 9743, such as 5.1.3,7.1; default: all, or none with --pack."),
+        Option(help="Sections of RFC 9743, or measures; default: all, or none with --pack."),
     ] = None,
     pack: Annotated[
         str | None, Option(help="Published test suites, such as tcpeval,rmcat.")

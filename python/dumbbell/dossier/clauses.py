@@ -85,25 +85,28 @@ def untested() -> tuple[Untested, ...]:
 def choose(sections: Sequence[str] | None, limits: Mapping[str, float]) -> list[Clause]:
     """The clauses of these sections (all if None), some measures with other limits.
 
+    The name of a measure in the place of a section is its clause with this measure alone.
+
     Raises:
         DumbbellError: If there is no such section or measure.
     """
     known = [clause.section for clause in clauses()]
+    measures = [measure.id for clause in clauses() for measure in clause.measures]
     for section in sections or ():
-        if section not in known:
-            raise DumbbellError(f"--clauses: {unknown('clause', section, known)}")
+        if section not in (*known, *measures):
+            named = unknown("clause", section, known)
+            raise DumbbellError(f"--clauses: {named}; or the name of a measure")
     check_measures(limits)
-    return [
-        replace(
-            clause,
-            measures=tuple(
-                replace(measure, limit=limits.get(measure.id, measure.limit))
-                for measure in clause.measures
-            ),
+    chosen = []
+    for clause in clauses():
+        kept = tuple(
+            replace(measure, limit=limits.get(measure.id, measure.limit))
+            for measure in clause.measures
+            if sections is None or clause.section in sections or measure.id in sections
         )
-        for clause in clauses()
-        if sections is None or clause.section in sections
-    ]
+        if kept:
+            chosen.append(replace(clause, measures=kept))
+    return chosen
 
 
 def check_measures(names: Mapping[str, float]) -> None:

@@ -59,7 +59,7 @@ def evaluate(
     Args:
         cc: The algorithm: ``"bbr3"``, ``"cubic(beta=0.8)"``, ``"my.py:MyCC"``.
         out: The folder; what is there from before is used again.
-        sections: The clauses, such as ``["5.1.3"]``; all if not given, none with ``[]``.
+        sections: The clauses, such as ``["5.1.3"]``, or measures; all if not given.
         paths: How many random paths each scenario has.
         search: How many more paths the search for the worst tries for each measure; 0 for none.
         limits: Limits of measures in the place of those of the program, by the measures' names.

@@ -133,11 +133,13 @@ def _harm(of: Runs) -> pl.DataFrame:
 
 
 def _starvation(of: Runs) -> pl.DataFrame:
-    """The part of its fair share that the algorithm lacks beside as many standard flows."""
+    """The part of its fair share that the algorithm lacks: as many flows, as much of the sum."""
     rate = pl.col("throughput").fill_null(0.0).sum()
-    both = of.of_flows(PROPOSED, own=rate).join(of.of_flows("existing", other=rate), on="run")
+    own = of.of_flows(PROPOSED, own=rate, flows=pl.len())
+    both = own.join(of.of_flows("existing", other=rate, others=pl.len()), on="run")
     share = pl.col("own") / (pl.col("own") + pl.col("other"))
-    return both.select("run", value=1 - 2 * share)
+    fair = pl.col("flows") / (pl.col("flows") + pl.col("others"))
+    return both.select("run", value=1 - share / fair)
 
 
 def _cost(of: Runs) -> pl.DataFrame:

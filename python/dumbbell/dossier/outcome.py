@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
+
+import polars as pl
 
 from dumbbell import _core
 from dumbbell.display import Column, Table
@@ -15,8 +18,6 @@ from dumbbell.figures import style_of
 if TYPE_CHECKING:
     import pathlib
 
-    import polars as pl
-
     from dumbbell.dossier.clauses import Clause, Measure, Untested
     from dumbbell.dossier.packs import Packed
     from dumbbell.dossier.search import Path, Worst
@@ -26,6 +27,9 @@ SCHEMA: Final = 1
 """The version of ``dossier.json``; it changes when a key changes its meaning."""
 
 _STRONGEST: Final = 3
+
+_DEPTHS: Final = (0.0, 0.5, 1.0, 2.0, 5.0, float("inf"))
+"""Between which depths of the queue paths are counted together, BDP."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +51,23 @@ class Evidence:
     every: pl.DataFrame
     worst: Worst | None = None
     failure: str = ""
+
+    def by_depth(self) -> list[tuple[float, float, dict[str, Share]]]:
+        """The `shares` of the paths whose queue is in each range of depths, in BDP.
+
+        Empty if the depth of the queue is no axis of the scenario, or not in BDP.
+        """
+        axis = Scenario(self.measure.scenario).axes.get("link.bottleneck.queue", {})
+        if not self.shares or not str(axis.get("from", "")).endswith("BDP"):
+            return []
+        found = []
+        for low, high in pairwise(_DEPTHS):
+            there = self.values.filter(pl.col("queue").is_between(low, high, closed="left"))
+            if there.height:
+                values = {cc: there.filter(cc=cc)["value"].to_list() for cc in self.shares}
+                limit = self.measure.limit
+                found.append((low, high, {cc: Share.of(v, limit) for cc, v in values.items()}))
+        return found
 
     def verdict(self, cc: str) -> Verdict:
         """What it is evidence for."""
@@ -157,6 +178,22 @@ class Dossier:
         labels = [style_of(cc).label for cc in self.algorithms]
         return Table([Column("Evidence for or against"), *map(Column, labels)], rows)
 
+    def depths(self) -> Table | None:
+        """On how many paths a measure is beyond its limit, by the depth of the queue."""
+        ranges = list(pairwise(_DEPTHS))
+        columns = [Column("Evidence"), Column("Algorithm")]
+        columns += [Column(_depth(*ends), number=True) for ends in ranges]
+        rows = []
+        for finding in self.findings:
+            for one in finding.evidence:
+                found = {(low, high): shares for low, high, shares in one.by_depth()}
+                title = f"{finding.clause.section} {one.measure.kind.column.title}"
+                for cc in self.algorithms if found else ():
+                    cells = [found[ends][cc] if ends in found else None for ends in ranges]
+                    counts = [f"{its.beyond} of {its.paths}" if its else None for its in cells]
+                    rows.append([f"{title} ({one.measure.id})", style_of(cc).label, *counts])
+        return Table(columns, rows) if rows else None
+
     def to_json(self) -> dict[str, Any]:
         """What ``dossier.json`` holds; see `docs/reference/dossier.md`."""
         return {
@@ -194,6 +231,17 @@ class Dossier:
             "scenario": measure.scenario,
             "failure": one.failure or None,
             "algorithms": {cc: self._of_algorithm(one, cc) for cc in one.shares},
+            "by_queue": [
+                {
+                    "from": low,
+                    "to": high if high < _DEPTHS[-1] else None,
+                    "algorithms": {
+                        cc: {"beyond": share.beyond, "paths": share.paths}
+                        for cc, share in shares.items()
+                    },
+                }
+                for low, high, shares in one.by_depth()
+            ],
             "worst": worst and _path(measure.file(WORST), worst.worst),
             "simplest": worst and _path(measure.file(SIMPLEST), worst.simplest),
             "paths_tried": worst and worst.tried,
@@ -210,6 +258,13 @@ class Dossier:
             "low": share.low,
             "high": share.high,
         }
+
+
+def _depth(low: float, high: float) -> str:
+    """A range of depths: ``1 to 2 BDP``."""
+    if low == _DEPTHS[0]:
+        return f"below {high:g} BDP"
+    return f"{low:g} BDP and more" if high == _DEPTHS[-1] else f"{low:g} to {high:g} BDP"
 
 
 def _path(file: str, path: Path) -> dict[str, Any]:

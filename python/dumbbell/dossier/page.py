@@ -40,6 +40,7 @@ def write_dossier(of: Dossier) -> Path:
         strong=[words.named(one, of) for one in strong],
         weak=[words.named(one, of) for one in weak],
         findings=[_finding(of, finding) for finding in of.findings],
+        depths=of.depths(),
         packs=[(one.pack, one.table(of.algorithms)) for one in of.packs],
         words=WORDS,
         marks=MARKS,
@@ -172,6 +173,8 @@ def markdown(of: Dossier) -> str:
                     f"  Worst path: {words.path(found.settings)}: "
                     f"{words.at(one.measure, found, of)}."
                 )
+    if depths := of.depths():
+        lines += ["## By the depth of the queue", depths.markdown().rstrip()]
     for pack in of.packs:
         lines.append(f"## {pack.pack.title} ({pack.pack.document})")
         lines.append("\n".join(f"- {text}" for text in pack.pack.differs))
