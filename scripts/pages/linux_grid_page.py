@@ -37,7 +37,11 @@ _ALONE: Final = ("alone", "losses")
 _IN_NS3: Final = {"reno": "TcpLinuxReno", "cubic": "TcpCubic", "bbr": "TcpBbr"}
 _BUFFER: Final = 1 << 28  # bytes, as on the testbed
 _NS3_UNITS: Final = {"goodput": 1e6, "queue_delay": 1e-3, "retransmitted": 1.0}
-_NS3_COLUMNS: Final = {"goodput": "goodput", "queue_delay": "delay", "retransmitted": "retransmitted"}
+_NS3_COLUMNS: Final = {
+    "goodput": "goodput",
+    "queue_delay": "delay",
+    "retransmitted": "retransmitted",
+}
 
 
 def write(docs: Path) -> Path:
@@ -52,9 +56,7 @@ def write(docs: Path) -> Path:
     kernel = str(kept["kernel"][0]).partition("-")[0]
     counts = agreement(compared)
     parts = [
-        _INTRODUCTION.format(
-            version=__version__, kernel=kernel, cells=compared["cell"].n_unique()
-        ),
+        _INTRODUCTION.format(version=__version__, kernel=kernel, cells=compared["cell"].n_unique()),
         counts.markdown(),
         "![Simulator over Linux](../figures/linux-grid.svg)",
         _CAPTION,
@@ -125,7 +127,14 @@ def beside_ns3(compared: pl.DataFrame) -> pl.DataFrame:
 
 def ns3_table(ns3: pl.DataFrame) -> Table:
     """How many cells are within the bounds, and whose error is smaller."""
-    heads = ["compared", "cells", "dumbbell within", "ns-3 within", "dumbbell closer", "ns-3 closer"]
+    heads = [
+        "compared",
+        "cells",
+        "dumbbell within",
+        "ns-3 within",
+        "dumbbell closer",
+        "ns-3 closer",
+    ]
     rows = []
     for name, some in ns3.group_by("metric", maintain_order=True):
         metric = METRICS[str(name[0])]
@@ -183,7 +192,9 @@ def hash_of(row: dict[str, Any]) -> int:
 def draw_ns3(ns3: pl.DataFrame) -> Figure:
     """The share of cells with an error up to a value, dumbbell and ns-3, a panel a metric."""
     figure, axes = panels(1, 3, width=PAGE, height=2.0, sharey=True)
-    for ax, (name, some) in zip(axes.flat, ns3.group_by("metric", maintain_order=True), strict=True):
+    for ax, (name, some) in zip(
+        axes.flat, ns3.group_by("metric", maintain_order=True), strict=True
+    ):
         shares = np.arange(1, some.height + 1) / some.height
         for error, label, look in (("error", "dumbbell", "-"), ("ns3_error", "ns-3 3.44", "--")):
             relative = np.sort((some[error] / some["linux"].clip(1e-9)).to_numpy())
@@ -232,7 +243,9 @@ The cells of one flow were run in ns-3 3.44 too (`TcpLinuxReno`, `TcpCubic`, `Tc
 segments of 1448 bytes, an initial window of 10 and large buffers). The error is the distance from
 Linux's median; *within* uses the tolerances above."""
 
-_NS3_CAPTION: Final = "*The share of cells whose relative error is at most this. Further left is closer to Linux.*"
+_NS3_CAPTION: Final = (
+    "*The share of cells whose relative error is at most this. Further left is closer to Linux.*"
+)
 
 _AGAIN: Final = """\
 ## Reproduce this page

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+import struct
 import subprocess
 import sys
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -81,6 +83,40 @@ def test_a_flow_fills_the_link_and_its_packets_wait_no_longer_than_the_queue_is(
     assert flow["base_rtt"] == 0.020
     dropped = real.links.select(pl.col("dropped").max()).item()
     assert 0 < dropped <= flow["retransmitted"] + 10
+
+
+def _packets(capture: Path) -> list[tuple[float, int, bytes]]:
+    """Time (s), length and headers of each packet of a pcapng file (enhanced packet blocks)."""
+    data, at, found = capture.read_bytes(), 0, []
+    while at < len(data):
+        kind, size = struct.unpack_from("<II", data, at)
+        if kind == 6:
+            high, low, kept, length = struct.unpack_from("<IIII", data, at + 12)
+            time = ((high << 32) + low) / 1e9
+            found.append((time, length, data[at + 28 : at + 28 + kept]))
+        at += size
+    return found
+
+
+def test_a_logged_flow_has_the_packets_of_both_ends(tmp_path: Path) -> None:
+    logged = Flow(name="one", cc="cubic", bytes="500 kB", log=True)
+    flows = [logged, Flow(name="other", cc="cubic", bytes="500 kB")]
+    real = dumbbell.run(experiment(flows=flows), backend="linux", out=tmp_path / "out")
+    assert real.warnings == []
+    sender, receiver = (
+        _packets(tmp_path / f"out/packets-1-{side}.pcapng") for side in ("sender", "receiver")
+    )
+    data = [length for _, length, _ in sender if length > 100]
+    (sent,) = real.flows.filter(flow="one")["sent"]
+    assert len(data) == sent, "the other flow is not logged"
+    assert max(data) == 1500, "segments, not what the kernel hands over at once"
+    assert len(sender) >= len(receiver), "packets are lost on the way, none is made"
+    assert all(earlier[0] <= later[0] for earlier, later in pairwise(sender))
+    # IPv4 and TCP; the first packet is the SYN.
+    (_, _, first) = sender[0]
+    assert first[0] == 0x45
+    assert first[9] == 6
+    assert first[33] & 0x02
 
 
 def test_a_flow_of_so_many_bytes_ends_when_they_have_arrived() -> None:

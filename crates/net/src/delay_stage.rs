@@ -31,21 +31,43 @@ pub struct Reordering {
     pub delay: Span,
 }
 
+/// Extra delays of packets that stay in order.
+#[derive(Clone, Debug)]
+pub(crate) struct Jitter {
+    most: Span,
+    rng: Rng,
+    /// The latest delivery so far.
+    last_delivery: Time,
+}
+
+impl Jitter {
+    /// Extra delays below `most`.
+    pub(crate) fn new(most: Span, seed: u64) -> Jitter {
+        Jitter { most, rng: Rng::new(seed, Stream::DelayStage), last_delivery: Time::ZERO }
+    }
+
+    /// When a packet is delivered that would be delivered at `on_time` without jitter.
+    #[inline]
+    pub(crate) fn delivery(&mut self, on_time: Time) -> Time {
+        let extra = (u128::from(self.rng.next_u64()) * u128::from(self.most.as_nanos())) >> 64;
+        self.last_delivery = self.last_delivery.max(on_time + Span::from_nanos(extra as u64));
+        self.last_delivery
+    }
+}
+
 /// Packets that are in transit, or will be once transmitted, ordered by delivery time.
 #[derive(Clone, Debug)]
 pub(crate) struct DelayStage<P> {
-    jitter: Span,
+    /// For packets on the current route; those delayed for reordering excluded.
+    jitter: Jitter,
     reordering: Reordering,
     /// Packets until the next one that is delayed for reordering.
     until_reordered: u64,
-    rng: Rng,
     /// (start, extra delay) of the coming routes, latest first: packets that enter from `start` on
     /// take that much longer than on the shortest route.
     reroutes: Vec<(Time, Span)>,
     /// Extra delay of the current route over the shortest one.
     extra_delay: Span,
-    /// Latest delivery on the current route, packets delayed for reordering excluded.
-    last_delivery: Time,
     /// Packets that are delivered in the order of their arrival.
     in_order: VecDeque<Delayed<P>>,
     /// Packets delayed for reordering, and packets that overtake others after a route change.
@@ -75,15 +97,13 @@ impl<P> DelayStage<P> {
         assert!((0.0..=1.0).contains(&reordering.share), "a share lies within [0, 1]");
         assert!(reroutes.is_sorted_by(|a, b| a.0 < b.0), "the times of reroutes increase");
         reroutes.reverse();
-        let mut rng = Rng::new(seed, Stream::DelayStage);
+        let mut jitter = Jitter::new(jitter, seed);
         DelayStage {
+            until_reordered: jitter.rng.geometric(reordering.share),
             jitter,
             reordering,
-            until_reordered: rng.geometric(reordering.share),
-            rng,
             reroutes,
             extra_delay: Span::ZERO,
-            last_delivery: Time::ZERO,
             in_order: VecDeque::new(),
             out_of_order: BinaryHeap::new(),
             count: 0,
@@ -94,15 +114,13 @@ impl<P> DelayStage<P> {
     pub(crate) fn push(&mut self, now: Time, packet: P) {
         while let Some((_, extra_delay)) = self.reroutes.pop_if(|next| next.0 <= now) {
             self.extra_delay = extra_delay;
-            self.last_delivery = Time::ZERO;
+            self.jitter.last_delivery = Time::ZERO;
         }
-        let jitter = (u128::from(self.rng.next_u64()) * u128::from(self.jitter.as_nanos())) >> 64;
-        self.last_delivery =
-            self.last_delivery.max(now + self.extra_delay + Span::from_nanos(jitter as u64));
-        let mut packet = Delayed { delivery: self.last_delivery, number: self.count, packet };
+        let delivery = self.jitter.delivery(now + self.extra_delay);
+        let mut packet = Delayed { delivery, number: self.count, packet };
         self.count += 1;
         if self.until_reordered == 0 {
-            self.until_reordered = self.rng.geometric(self.reordering.share);
+            self.until_reordered = self.jitter.rng.geometric(self.reordering.share);
             packet.delivery += self.reordering.delay;
             self.out_of_order.push(packet);
             return;

@@ -189,7 +189,7 @@ impl<P: Packet> Link<P> {
             Shaper::None if self.managed.is_none() => now,
             Shaper::ConstantRate(_) => self.enqueue(now, size)?,
             _ => match &mut self.managed {
-                Some(managed) => return managed.push(now, packet),
+                Some(managed) => return push_managed(managed, now, packet),
                 None => self.enqueue_shaped(now, size)?,
             },
         };
@@ -247,7 +247,7 @@ impl<P: Packet> Link<P> {
     pub fn next_arrival(&self) -> Time {
         match self.ring.front() {
             Some(head) => head.departure + self.delay,
-            None => self.managed.as_ref().map_or(Time::MAX, |managed| managed.next_arrival()),
+            None => self.managed.as_ref().map_or(Time::MAX, |managed| next_arrival_of(managed)),
         }
     }
 
@@ -257,18 +257,27 @@ impl<P: Packet> Link<P> {
         self.ring.back().map_or(Time::MAX, |last| last.departure + self.delay)
     }
 
+    /// The packet that is delivered next on a plain link.
+    pub(crate) fn first(&self) -> Option<&P> {
+        self.ring.front().map(|first| &first.packet)
+    }
+
+    /// The packet that a plain link accepted last.
+    pub(crate) fn last_mut(&mut self) -> Option<&mut P> {
+        self.ring.back_mut().map(|last| &mut last.packet)
+    }
+
     /// Whether no later push can change [`next_arrival`](Self::next_arrival), and no packet on the
     /// link can be dropped any more.
     #[inline]
     pub fn next_arrival_is_final(&self) -> bool {
-        !self.ring.is_empty()
-            || self.managed.as_ref().is_some_and(|managed| managed.next_arrival_is_final())
+        !self.ring.is_empty() || self.managed.as_ref().is_some_and(|managed| is_final(managed))
     }
 
     /// The next packet at the far end, if it is delivered by `now`.
     #[inline(always)]
     pub fn pop(&mut self, now: Time) -> Option<P> {
-        let Some(head) = self.ring.front() else { return self.managed.as_mut()?.pop(now) };
+        let Some(head) = self.ring.front() else { return pop_managed(self.managed.as_mut()?, now) };
         if head.departure + self.delay > now {
             return None;
         }
@@ -351,6 +360,38 @@ impl<P: Packet> Link<P> {
             self.queue.backlog.remove(first.packet.size());
         }
     }
+}
+
+// The managed link is called out of line by functions that the compiler takes for unlikely, so that
+// it lays out the plain link's code without it. They are not the methods themselves: what is only called
+// from unlikely code is compiled for size.
+
+#[cold]
+#[inline(never)]
+fn push_managed<P: Packet>(
+    managed: &mut ManagedLink<P>,
+    now: Time,
+    packet: P,
+) -> Result<(), DropReason> {
+    managed.push(now, packet)
+}
+
+#[cold]
+#[inline(never)]
+fn pop_managed<P: Packet>(managed: &mut ManagedLink<P>, now: Time) -> Option<P> {
+    managed.pop(now)
+}
+
+#[cold]
+#[inline(never)]
+fn next_arrival_of<P: Packet>(managed: &ManagedLink<P>) -> Time {
+    managed.next_arrival()
+}
+
+#[cold]
+#[inline(never)]
+fn is_final<P: Packet>(managed: &ManagedLink<P>) -> bool {
+    managed.next_arrival_is_final()
 }
 
 impl Droptail {

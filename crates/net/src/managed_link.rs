@@ -1,25 +1,24 @@
 //! A link with AQM, jitter, reordering, reroutes, loss steps or a shared medium: AQM queue, then a
-//! plain link, then a delay stage.
+//! plain link, then a delay stage if packets do not all take the same time.
 //!
-//! The plain link carries the sizes of the packets only. An AQM decides which packet to send, if
+//! An AQM decides which packet to send, if
 //! any, when the shaper is free; only then does the packet enter the plain link. These decisions
 //! depend on past arrivals only, so they are evaluated lazily, up to the present, on the next
 //! access. On a shared medium several packets are taken from the queue at once and arrive together.
 
 use crate::aqm::AqmQueue;
-use crate::delay_stage::DelayStage;
+use crate::delay_stage::{DelayStage, Jitter};
 use crate::loss::LossSteps;
 use crate::medium::Medium;
+use crate::shaper::Shaper;
 use crate::{DropReason, Limit, Link, LinkConfig, LinkStatistics, Packet};
 use dumbbell_units::{Span, Time};
+use std::collections::VecDeque;
 
 #[derive(Clone, Debug)]
 pub(crate) struct ManagedLink<P> {
     aqm: Option<AqmQueue<P>>,
-    link: Link<SizeOnly>,
-    /// Packets on the plain link and behind it. The plain link is first in, first out, so the time
-    /// at which a packet will have crossed it is known when it enters.
-    delay_stage: DelayStage<P>,
+    path: Path<P>,
     /// Time of the last arrival or start of transmission.
     last_event: Time,
     medium: Option<Medium<P>>,
@@ -30,7 +29,118 @@ pub(crate) struct ManagedLink<P> {
     padding: u64,
 }
 
-/// A packet on the plain link: its size in bytes.
+/// What a packet crosses once it is transmitted.
+#[derive(Clone, Debug)]
+enum Path<P> {
+    /// A plain link.
+    Plain(Link<P>),
+    /// A plain link for the sizes of the packets, which have a jitter and stay in order.
+    InOrder(Link<Leaving>, VecDeque<P>, Jitter),
+    /// A plain link for the sizes of the packets, and the delay stage with the packets on the plain
+    /// link and behind it. The plain link is first in, first out, so the time at which a packet will
+    /// have crossed it is known when it enters.
+    Delayed(Link<SizeOnly>, DelayStage<P>),
+}
+
+impl<P: Packet> Path<P> {
+    fn push(&mut self, now: Time, packet: P) -> Result<(), DropReason> {
+        match self {
+            Path::Plain(link) => link.push(now, packet),
+            Path::InOrder(link, packets, jitter) => {
+                link.push(now, Leaving { size: packet.size(), delivery: Time::MAX })?;
+                let delivery = jitter.delivery(link.last_arrival());
+                link.last_mut().expect("it was pushed").delivery = delivery;
+                packets.push_back(packet);
+                Ok(())
+            }
+            Path::Delayed(link, delay_stage) => {
+                link.push(now, SizeOnly(packet.size()))?;
+                delay_stage.push(link.last_arrival(), packet);
+                Ok(())
+            }
+        }
+    }
+
+    fn pop(&mut self, now: Time) -> Option<P> {
+        match self {
+            Path::Plain(link) => link.pop(now),
+            Path::InOrder(link, packets, _) => {
+                if link.first()?.delivery > now {
+                    return None;
+                }
+                link.pop(now);
+                packets.pop_front()
+            }
+            Path::Delayed(link, delay_stage) => {
+                while link.pop(now).is_some() {}
+                delay_stage.pop(now)
+            }
+        }
+    }
+
+    fn next_arrival(&self) -> Time {
+        match self {
+            Path::Plain(link) => link.next_arrival(),
+            Path::InOrder(link, ..) => link.first().map_or(Time::MAX, |first| first.delivery),
+            Path::Delayed(_, delay_stage) => delay_stage.next_delivery(),
+        }
+    }
+
+    fn next_arrival_is_final(&self) -> bool {
+        match self {
+            Path::Plain(link) => link.next_arrival_is_final(),
+            Path::InOrder(link, ..) => link.next_arrival_is_final(),
+            Path::Delayed(_, delay_stage) => delay_stage.next_delivery_is_final(),
+        }
+    }
+
+    fn shaper(&self) -> &Shaper {
+        match self {
+            Path::Plain(link) => link.shaper(),
+            Path::InOrder(link, ..) => link.shaper(),
+            Path::Delayed(link, _) => link.shaper(),
+        }
+    }
+
+    fn delay(&self) -> Span {
+        match self {
+            Path::Plain(link) => link.delay(),
+            Path::InOrder(link, ..) => link.delay(),
+            Path::Delayed(link, _) => link.delay(),
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Path::Plain(link) => link.len(),
+            Path::InOrder(link, ..) => link.len(),
+            Path::Delayed(_, delay_stage) => delay_stage.len(),
+        }
+    }
+
+    fn statistics(&mut self, now: Time) -> LinkStatistics {
+        match self {
+            Path::Plain(link) => link.statistics(now),
+            Path::InOrder(link, ..) => link.statistics(now),
+            Path::Delayed(link, _) => link.statistics(now),
+        }
+    }
+}
+
+/// A packet on the plain link of a path with jitter: its size in bytes, and when it is delivered.
+#[derive(Clone, Copy, Debug)]
+struct Leaving {
+    size: u32,
+    delivery: Time,
+}
+
+impl Packet for Leaving {
+    fn size(&self) -> u32 {
+        self.size
+    }
+}
+
+/// A packet on the plain link of a delayed path: its size in bytes.
 #[derive(Clone, Copy, Debug)]
 struct SizeOnly(u32);
 
@@ -44,25 +154,31 @@ impl<P: Packet> ManagedLink<P> {
     /// The managed link of a configuration; `None` if a plain link is enough.
     pub(crate) fn new(config: &LinkConfig) -> Option<ManagedLink<P>> {
         let LinkConfig { aqm, queue, jitter, reordering, medium, seed, .. } = *config;
-        let has_plain_delay =
-            jitter.is_zero() && reordering.share == 0.0 && config.reroutes.is_empty();
+        let in_order = reordering.share == 0.0 && config.reroutes.is_empty();
+        let has_plain_delay = in_order && jitter.is_zero();
         let loss_steps = &config.loss_steps;
         if aqm.is_none() && has_plain_delay && loss_steps.is_empty() && medium.is_none() {
             return None;
         }
-        let delay_stage = DelayStage::new(jitter, reordering, extra_delays(config), seed);
         let aqm = match aqm {
             Some(aqm) => Some(AqmQueue::new(aqm, queue, seed)),
             None => medium.map(|_| AqmQueue::tail_drop(queue)),
         };
         let queue = if aqm.is_some() { Limit::Unlimited } else { queue };
-        let link = Link::plain(&LinkConfig { queue, ..config.clone() });
+        let plain = LinkConfig { queue, ..config.clone() };
+        let path = if has_plain_delay && medium.is_none() {
+            Path::Plain(Link::plain(&plain))
+        } else if in_order && medium.is_none() {
+            Path::InOrder(Link::plain(&plain), VecDeque::new(), Jitter::new(jitter, seed))
+        } else {
+            let delay_stage = DelayStage::new(jitter, reordering, extra_delays(config), seed);
+            Path::Delayed(Link::plain(&plain), delay_stage)
+        };
         let medium = medium.map(|medium| Medium::new(medium, seed));
         let loss_steps = (!loss_steps.is_empty()).then(|| LossSteps::new(loss_steps.clone(), seed));
         Some(ManagedLink {
             aqm,
-            link,
-            delay_stage,
+            path,
             last_event: Time::ZERO,
             medium,
             loss_steps,
@@ -72,7 +188,6 @@ impl<P: Packet> ManagedLink<P> {
     }
 
     /// Accepts a packet at the near end.
-    #[cold]
     #[inline(never)]
     pub(crate) fn push(&mut self, now: Time, packet: P) -> Result<(), DropReason> {
         if self.loss_steps.as_mut().is_some_and(|steps| steps.drops(now)) {
@@ -80,45 +195,41 @@ impl<P: Packet> ManagedLink<P> {
             return Err(DropReason::Loss);
         }
         self.transmit(now);
-        let Some(aqm) = &mut self.aqm else { return self.send(now, packet) };
+        let Some(aqm) = &mut self.aqm else { return self.path.push(now, packet) };
         self.last_event = now;
         if let Some(medium) = &mut self.medium
             && aqm.backlog().packets == 0
         {
             medium.contend(now);
         }
-        aqm.enqueue(now, packet, self.link.shaper())?;
+        aqm.enqueue(now, packet, self.path.shaper())?;
         self.transmit(now);
         Ok(())
     }
 
     /// The next packet at the far end, if it is delivered by `now`.
-    #[cold]
     #[inline(never)]
     pub(crate) fn pop(&mut self, now: Time) -> Option<P> {
         self.transmit(now);
-        while self.link.pop(now).is_some() {}
-        self.delay_stage.pop(now)
+        self.path.pop(now)
     }
 
     /// Lower bound of the next delivery.
-    #[cold]
     #[inline(never)]
     pub(crate) fn next_arrival(&self) -> Time {
         let has_backlog = self.aqm.as_ref().is_some_and(|aqm| aqm.backlog().packets > 0);
         let start = match &self.medium {
             _ if !has_backlog => Time::MAX,
             Some(medium) => medium.next_start(),
-            None => self.link.shaper().service_start(self.last_event),
+            None => self.path.shaper().service_start(self.last_event),
         };
-        self.delay_stage.next_delivery().min(start + self.link.delay())
+        self.path.next_arrival().min(start + self.path.delay())
     }
 
     /// See [`Link::next_arrival_is_final`].
-    #[cold]
     #[inline(never)]
     pub(crate) fn next_arrival_is_final(&self) -> bool {
-        self.aqm.is_none() && self.delay_stage.next_delivery_is_final()
+        self.aqm.is_none() && self.path.next_arrival_is_final()
     }
 
     /// Starts all transmissions that start by `now`.
@@ -129,13 +240,13 @@ impl<P: Packet> ManagedLink<P> {
         while let Some(aqm) = &mut self.aqm
             && aqm.backlog().packets > 0
         {
-            let start = self.link.shaper().service_start(self.last_event);
+            let start = self.path.shaper().service_start(self.last_event);
             if start > now {
                 break;
             }
             self.last_event = start;
             if let Some(packet) = aqm.dequeue(start) {
-                let sent = self.send(start, packet);
+                let sent = self.path.push(start, packet);
                 debug_assert!(sent.is_ok(), "a link without limit and losses accepts every packet");
             }
         }
@@ -143,10 +254,8 @@ impl<P: Packet> ManagedLink<P> {
 
     /// The same on a shared medium, where a transmission has several frames, which arrive together.
     fn transmit_frames(&mut self, now: Time) {
-        let ManagedLink { aqm: Some(aqm), medium: Some(medium), link, delay_stage, .. } = self
-        else {
-            return;
-        };
+        let ManagedLink { aqm: Some(aqm), medium: Some(medium), path, .. } = self else { return };
+        let Path::Delayed(link, delay_stage) = path else { return };
         while aqm.backlog().packets > 0 {
             let start = medium.next_start();
             if start > now {
@@ -172,27 +281,20 @@ impl<P: Packet> ManagedLink<P> {
         }
     }
 
-    /// Starts the transmission of a packet.
-    fn send(&mut self, now: Time, packet: P) -> Result<(), DropReason> {
-        self.link.push(now, SizeOnly(packet.size()))?;
-        self.delay_stage.push(self.link.last_arrival(), packet);
-        Ok(())
-    }
-
     /// The number of packets on the link.
     pub(crate) fn len(&self) -> usize {
         let backlog = self.aqm.as_ref().map_or(0, |aqm| aqm.backlog().packets);
-        backlog as usize + self.delay_stage.len()
+        backlog as usize + self.path.len()
     }
 
     /// Counters and backlog at `now`.
     pub(crate) fn statistics(&mut self, now: Time) -> LinkStatistics {
         self.transmit(now);
-        let link = LinkStatistics { lost: self.lost, ..self.link.statistics(now) };
+        let link = LinkStatistics { lost: self.lost, ..self.path.statistics(now) };
         let Some(aqm) = &self.aqm else { return link };
         let (dropped, marked) = aqm.counts();
         let mut backlog = aqm.backlog();
-        let queueing_delay = self.link.shaper().departure(now, backlog.bytes).since(now);
+        let queueing_delay = self.path.shaper().departure(now, backlog.bytes).since(now);
         if self.medium.is_some() {
             // The frames of a transmission leave the queue at once.
             let sent_packets = link.sent_packets + u64::from(link.backlog.packets);

@@ -15,7 +15,7 @@ mod linux {
     use dumbbell_testbed::{Health, MAX_STEAL, StealMeter, TestbedError};
     use pyo3::PyErr;
     use pyo3::exceptions::{PyInterruptedError, PyOSError, PyValueError};
-    use pyo3::types::{PyDict, PyDictMethods};
+    use pyo3::types::{PyBytes, PyDict, PyDictMethods};
     use std::ops::ControlFlow;
     use std::time::Duration;
 
@@ -56,7 +56,8 @@ mod linux {
     /// Runs a scenario, given as JSON, with the kernel's TCP in real time, without the GIL.
     ///
     /// Calls `progress` with the completed fraction (0 to 1) at every sample; an exception in it
-    /// stops the run. Returns the result, and measurements of the machine.
+    /// stops the run. Returns the result, measurements of the machine, and of logged flows what their
+    /// senders and their receivers saw, as pcapng files.
     ///
     /// Raises ValueError if the scenario is not valid or not possible with real packets, OSError if
     /// the machine lacks a feature or a permission, InterruptedError if the run was stopped.
@@ -65,7 +66,7 @@ mod linux {
         py: Python<'py>,
         scenario: &str,
         progress: Py<PyAny>,
-    ) -> PyResult<(RunOutput, pyo3::Bound<'py, PyDict>)> {
+    ) -> PyResult<(RunOutput, pyo3::Bound<'py, PyDict>, Vec<pyo3::Bound<'py, PyBytes>>)> {
         let report_progress = |done: f64| {
             let called = Python::attach(|py| progress.call1(py, (done,)).map(|_| ()));
             if called.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
@@ -78,7 +79,9 @@ mod linux {
         let (scenario, output) = done.map_err(|error: TestbedError| raise(&error))?;
         let health = health_dict(py, &output.health)?;
         health.set_item("complaints", output.warnings)?;
-        Ok((RunOutput::new(py, scenario, output.tables)?, health))
+        let captures = output.captures.iter().flatten().map(|file| PyBytes::new(py, file));
+        let captures = captures.collect();
+        Ok((RunOutput::new(py, scenario, output.tables)?, health, captures))
     }
 
     fn health_dict<'py>(py: Python<'py>, health: &Health) -> PyResult<pyo3::Bound<'py, PyDict>> {
@@ -130,7 +133,7 @@ mod others {
         _py: Python<'_>,
         _scenario: &str,
         _progress: Py<PyAny>,
-    ) -> PyResult<(RunOutput, Py<PyAny>)> {
+    ) -> PyResult<(RunOutput, Py<PyAny>, Vec<Vec<u8>>)> {
         Err(PyOSError::new_err(NEEDS))
     }
 }

@@ -4,6 +4,7 @@
 //! action, so events on links occur at their exact times even if the thread wakes late. Only
 //! reading packets from devices and writing them can be late, and that lateness is measured.
 
+use crate::capture::Captures;
 use crate::error::TestbedError;
 use crate::frame::{Frame, Headers, VNET_HEADER};
 use crate::health::Health;
@@ -140,6 +141,7 @@ pub(crate) struct Measurements {
     pub(crate) path_stats: Vec<PathStats>,
     pub(crate) health: Health,
     pub(crate) events: u64,
+    pub(crate) captures: Option<Captures>,
 }
 
 /// Moves packets between devices and the engine's links, on one thread.
@@ -155,17 +157,19 @@ pub(crate) struct Emulator<'a> {
     batch_interval_max: Span,
     spare_buffer: Option<Box<[u8]>>,
     health: Health,
+    captures: Option<Captures>,
 }
 
 impl<'a> Emulator<'a> {
     /// An emulator that delivers the packets of each port to the device with the index
-    /// `port_devices[port]` and samples the first `sampled_links` links.
+    /// `port_devices[port]`, samples the first `sampled_links` links and fills `captures`.
     pub(crate) fn new(
         network: Network<PacketRef>,
         devices: Vec<Device<'a>>,
         port_devices: Vec<usize>,
         sampled_links: u32,
         clock: Clock,
+        captures: Option<Captures>,
     ) -> Emulator<'a> {
         let ports = (0..network.routes_of.len()).map(|_| TunPort).collect();
         let mut stats = vec![PathStats::default(); network.routes_of.len() / 2];
@@ -189,6 +193,7 @@ impl<'a> Emulator<'a> {
             batch_interval_max,
             spare_buffer: None,
             health: Health::default(),
+            captures,
         }
     }
 
@@ -225,6 +230,7 @@ impl<'a> Emulator<'a> {
                         path_stats: stats,
                         health: self.health,
                         events: processed,
+                        captures: self.captures,
                     });
                 }
                 next_sample = (next_sample + sample_interval).min(duration);
@@ -297,11 +303,20 @@ impl<'a> Emulator<'a> {
             let (buffer, packets) = pool.insert(now, frame, buffer, len);
             self.spare_buffer = Some(buffer);
             for packet in packets {
+                self.capture(now, port, packet);
                 if side == Side::Sender && packet.payload > 0 {
                     self.engine.observer_mut().path_stats[port.pair() as usize].sent_packets += 1;
                 }
                 self.engine.send(port, packet);
             }
+        }
+    }
+
+    /// Keeps a packet that a port sends or receives, if its flow is logged.
+    fn capture(&mut self, now: Time, port: EndpointId, packet: PacketRef) {
+        if let Some(captures) = &mut self.captures {
+            let segment = self.engine.observer().pool.segment(packet);
+            captures.record(now, port.pair(), side_of(port), &segment);
         }
     }
 
@@ -327,7 +342,8 @@ impl<'a> Emulator<'a> {
             rest = others;
         }
         let now = self.clock.now();
-        for &(due, _, packet) in &delivered {
+        for &(due, to, packet) in &delivered {
+            self.capture(now, to, packet);
             let late = now.since(due);
             self.health.lateness.record(late);
             if late > self.health.max_lateness {

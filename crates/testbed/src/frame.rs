@@ -92,6 +92,17 @@ impl Frame {
         self.destination
     }
 
+    /// Whether it is TCP.
+    pub(crate) fn is_tcp(&self) -> bool {
+        self.is_tcp
+    }
+
+    /// Bytes of IPv4 and TCP headers.
+    #[cfg(test)]
+    pub(crate) fn headers(&self) -> u32 {
+        self.headers
+    }
+
     fn payload(&self) -> u32 {
         self.len - self.headers
     }

@@ -7,6 +7,7 @@
 //! - `emulator` moves packets between TUN devices and links; `frame` and `pool` hold the packets.
 //! - `host` creates namespaces and devices; `netlink` and `sys` wrap the system calls.
 //! - `driver` runs the applications: `tcp_flow`, `udt_flow` and `program` (an external command).
+//! - `capture` keeps the packets of logged flows.
 //! - `info` reads `TCP_INFO`; `health` measures whether the machine kept up.
 //!
 //! Namespaces, devices and programs are anonymous. They belong to a process namespace whose init is
@@ -14,6 +15,7 @@
 #![cfg(target_os = "linux")]
 
 mod algorithm;
+mod capture;
 mod cpu_latency;
 mod driver;
 mod emulator;

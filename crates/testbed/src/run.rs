@@ -1,6 +1,7 @@
 //! A run: creates hosts, opens flows, and runs the emulator and the applications on two threads.
 
 use crate::algorithm::kernel_name;
+use crate::capture::Captures;
 use crate::cpu_latency::CpuLatencyLock;
 use crate::driver::{Driver, Samples};
 use crate::emulator::{Clock, Device, Emulator, Measurements, PathStats};
@@ -29,6 +30,8 @@ pub struct TestbedOutcome {
     pub health: Health,
     /// Reasons not to trust the run; empty if there are none.
     pub warnings: Vec<String>,
+    /// The packets of logged flows at their senders and at their receivers, as pcapng files.
+    pub captures: Option<[Vec<u8>; 2]>,
 }
 
 /// Flows that share a pair of hosts, because they need the same kernel settings.
@@ -79,9 +82,6 @@ fn check_supported(scenario: &Scenario, network: &Network<PacketRef>) -> Result<
         if flow.scheduler != "lowest-rtt" && !flow.additional_subflows.is_empty() {
             let scheduler = format!("\"{}\"", flow.scheduler);
             return refuse(flow, "scheduler", &scheduler, "Linux has \"lowest-rtt\"; write that");
-        }
-        if flow.log {
-            return refuse(flow, "log", "true", "packets are not recorded; leave it out");
         }
         if flow.command.is_some() && !flow.additional_subflows.is_empty() {
             return refuse(flow, "command", "given beside paths", "a program has one path");
@@ -229,7 +229,8 @@ impl<'a> Run<'a> {
         let devices = devices.collect();
         let clock = Clock::starting_in(STARTUP_DELAY);
         let links = self.scenario.links.len() as u32;
-        let emulator = Emulator::new(network, devices, self.port_devices.clone(), links, clock);
+        let ports = self.port_devices.clone();
+        let emulator = Emulator::new(network, devices, ports, links, clock, self.captures());
         let first_subflows = FlowPlan::first_subflows(&self.plans).collect::<Vec<_>>();
         let driver = Driver::new(
             &mut self.flows,
@@ -259,12 +260,22 @@ impl<'a> Run<'a> {
         self.outcome(measured, samples)
     }
 
+    /// Empty captures of the flows that are logged; `None` if there are none.
+    fn captures(&self) -> Option<Captures> {
+        let mut paths = vec![false; self.port_devices.len() / 2];
+        for (plan, flow) in self.plans.iter().zip(&self.scenario.flows) {
+            let first = plan.pair as usize;
+            paths[first..first + plan.paths.len()].fill(flow.log);
+        }
+        Captures::new(paths)
+    }
+
     fn outcome(
         mut self,
         measured: Measurements,
         samples: Samples,
     ) -> Result<TestbedOutcome, TestbedError> {
-        let Measurements { links, path_stats, mut health, events } = measured;
+        let Measurements { links, path_stats, mut health, events, captures } = measured;
         health.application_lateness = samples.lateness;
         health.device_drops = self.hosts.iter().flatten().map(|host| host.device_drops()).sum();
         let shortest = self.plans.iter().flat_map(|plan| &plan.paths).map(|path| path.rtt).min();
@@ -284,7 +295,8 @@ impl<'a> Run<'a> {
             events,
             ..dumbbell_sim::RunOutput::default()
         };
-        Ok(TestbedOutcome { tables, health, warnings })
+        let captures = captures.map(Captures::into_files);
+        Ok(TestbedOutcome { tables, health, warnings, captures })
     }
 
     /// Messages about connections and programs that failed.

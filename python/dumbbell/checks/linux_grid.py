@@ -262,7 +262,9 @@ def agreement(compared: pl.DataFrame) -> Table:
             rows.append([title, f"{metric.title} within {_limit(metric)}", *map(str, counts), met])
     heads = ["", "compared", "agree", "differ", "undecided", "reached"]
     invalid, runs = int(_runs(compared, "invalid")), int(_runs(compared, "runs"))
-    note = f"Of {runs + invalid} runs with real packets {invalid} do not count: the testbed was late."
+    note = (
+        f"Of {runs + invalid} runs with real packets {invalid} do not count: the testbed was late."
+    )
     return Table([Column(head, number=head in heads[2:5]) for head in heads], rows, note)
 
 

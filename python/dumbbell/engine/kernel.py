@@ -16,7 +16,7 @@ import tempfile
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final, Literal
 
 import polars as pl
 
@@ -54,6 +54,18 @@ class RunMonitor:
         self.is_stopped = True
         if self.process is not None:
             self.process.kill()
+
+
+@dataclass(frozen=True)
+class KernelCapture:
+    """What the ends of logged flows sent and received, as pcapng files."""
+
+    sender: bytes
+    receiver: bytes
+
+    def write(self, path: str | os.PathLike[str], side: Literal["sender", "receiver"]) -> None:
+        """Writes the packets as the hosts of one side saw them."""
+        Path(path).write_bytes(self.sender if side == "sender" else self.receiver)
 
 
 def run_scenario(scenario: str, monitor: RunMonitor) -> RunOutput:
@@ -106,10 +118,13 @@ def _read_output(pipe: IO[bytes], monitor: RunMonitor) -> RunOutput | None:
                 raise ExperimentError(problem)
             case {"missing": problem}:
                 raise TestbedError(problem)
-            case {"tables": sizes, "facts": {"meta": meta, "health": health}}:
+            case {"tables": sizes, "facts": {"meta": meta, "health": health, "captures": lengths}}:
                 reasons = health.pop("complaints")
                 tables = read_tables(sizes, pipe)
-                return RunOutput(**tables, meta=meta, health=health, invalid_reasons=reasons)
+                captures = [pipe.read(length) for length in lengths]
+                facts: dict[str, Any] = {"health": health, "invalid_reasons": reasons}
+                capture = KernelCapture(*captures) if captures else None
+                return RunOutput(**tables, meta=meta, capture=capture, **facts)
     return None
 
 
@@ -146,10 +161,9 @@ def _has(name: str) -> bool:
 
 
 def for_kernel(scenario: str, names: Mapping[str, str]) -> str:
-    """A scenario with the kernel's names of the algorithms of TCP, and without logs."""
+    """A scenario with the kernel's names of the algorithms of TCP."""
     said: dict[str, Any] = json.loads(scenario)
     for flow in said["flows"]:
-        flow["log"] = False
         if flow.get("udt") is None:
             flow["kernel_cc"] = names[flow["cc"].partition("(")[0].strip()]
     return json.dumps(said)

@@ -1,7 +1,7 @@
 """The process that a run with real packets is: ``python -m dumbbell.engine.kernel_worker``.
 
 It reads a request (JSON) from its input and answers on its output: lines of JSON, the last one
-followed by tables. It has a process namespace, whose first process does the work; all
+followed by tables and captures. It has a process namespace, whose first process does the work; all
 that this one started ends with it. If the parent ends, so does the worker.
 """
 
@@ -39,7 +39,7 @@ def main() -> int:
 
 def _run(request: dict[str, Any], answer: IO[bytes]) -> None:
     try:
-        output, health = _core.run_testbed(
+        output, health, captures = _core.run_testbed(
             request["scenario"], lambda done: _write(answer, done=done)
         )
     except (ValueError, OSError) as error:
@@ -49,8 +49,9 @@ def _run(request: dict[str, Any], answer: IO[bytes]) -> None:
     from dumbbell.engine.output import encode
     from dumbbell.results.tables import RunOutput
 
-    facts = {"meta": output.meta, "health": health}
+    facts = {"meta": output.meta, "health": health, "captures": [len(file) for file in captures]}
     answer.write(encode(RunOutput.of(output).tables, facts))
+    answer.writelines(captures)
 
 
 def _write(answer: IO[bytes], **message: Any) -> None:

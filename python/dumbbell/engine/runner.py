@@ -297,7 +297,7 @@ def _measure(
         return output
 
     what = description(one, seed, "linux")
-    return _finish(make, store, measurement_key(scenario), what, fresh=fresh)
+    return _finish(make, store, measurement_key(one, scenario), what, fresh=fresh)
 
 
 def _finish(

@@ -243,8 +243,10 @@ def simulation_key(resolved: Experiment, scenario: str) -> str | None:
     return None if None in code else _hash("simulator", engine(), scenario, code)
 
 
-def measurement_key(scenario: str) -> str:
-    """The key of one run with real packets."""
+def measurement_key(resolved: Experiment, scenario: str) -> str | None:
+    """The key of one run with real packets; None if it is not stored, as packets are logged."""
+    if any(flow.log for flow in resolved.flows):
+        return None
     return _hash("kernel", engine(), scenario, _machine())
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import polars as pl
 
-from dumbbell import _core, metrics
+from dumbbell import metrics
 from dumbbell.errors import DumbbellError, unknown
 from dumbbell.experiment.capacity import capacity, parse_rates
 from dumbbell.experiment.quantities import RATE, SIZE, TIME
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from dumbbell.experiment.model import Experiment
+    from dumbbell.results.tables import Capture
 
 _SUMS: Final = ("wall_s", "data_packets", "events")  # entries of `Result.meta` that add up
 
@@ -80,7 +81,7 @@ class Result:
     subflow_series: pl.DataFrame = field(default_factory=pl.DataFrame)
     subflow_internals: pl.DataFrame = field(default_factory=pl.DataFrame)
     transfers: pl.DataFrame = field(default_factory=pl.DataFrame)
-    captures: Mapping[int, _core.Capture] = field(default_factory=dict)
+    captures: Mapping[int, Capture] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         """The table of its flows: means over the seeds, with their 95 % intervals."""

@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from dumbbell import _core
+    from dumbbell.results.tables import Capture
 
     Tables = Mapping[str, pl.DataFrame]
-    Write = Callable[[Experiment, Mapping[str, Any], Tables, Mapping[int, _core.Capture]], None]
+    Write = Callable[[Experiment, Mapping[str, Any], Tables, Mapping[int, Capture]], None]
 
 _FILES: Final = ("experiment.toml", "meta.json", *(f"{table}.parquet" for table in TABLES))
 
@@ -105,7 +105,7 @@ def _write(
     experiment: Experiment,
     meta: Mapping[str, Any],
     tables: Tables,
-    captures: Mapping[int, _core.Capture],
+    captures: Mapping[int, Capture],
 ) -> None:
     """Writes what a result has into the folder, completely or not at all."""
     seeds = tables["flows"]["seed"].unique(maintain_order=True).to_list()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from itertools import accumulate
 from math import inf
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 import numpy as np
 import polars as pl
@@ -15,6 +15,7 @@ from dumbbell.errors import ResultError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
+    from os import PathLike
     from pathlib import Path
 
     from dumbbell import _core
@@ -82,6 +83,13 @@ class Participants:
     subflows: list[FlowInfo] = field(default_factory=list)  # the subflows of its multipath flows
 
 
+class Capture(Protocol):
+    """The packets of the logged flows of a run."""
+
+    def write(self, path: str | PathLike[str], side: Literal["sender", "receiver"]) -> None:
+        """Writes the packets as the hosts of one side saw them, as pcapng."""
+
+
 @dataclass(frozen=True, eq=False)
 class RunOutput:
     """What a run gives: its tables, with numbers in the place of names."""
@@ -103,7 +111,7 @@ class RunOutput:
     health: dict[str, Any] = field(default_factory=dict)
     # Why the run is invalid; empty if it is valid.
     invalid_reasons: list[str] = field(default_factory=list)
-    capture: _core.Capture | None = None  # the packets of the flows that are logged
+    capture: Capture | None = None  # the packets of the flows that are logged
 
     @classmethod
     def of(cls, output: _core.RunOutput) -> RunOutput:
