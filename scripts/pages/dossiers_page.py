@@ -2,7 +2,8 @@
 
     python scripts/pages/dossiers_page.py docs [PATHS [ALGORITHM...]]
 
-It takes an hour on two processors. Of algorithms that are not named the data are kept.
+It takes an hour on two processors. Of algorithms that are not named the data are kept: of all with
+``-`` in the place of an algorithm. What `dossiers_linux.py` measured is put into the page.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from dumbbell import _core
+from dumbbell.display import Column
 from dumbbell.dossier import evaluate
 from dumbbell.dossier.clauses import clauses
-from dumbbell.dossier.words import label
+from dumbbell.dossier.words import label, with_unit
 from dumbbell.experiment.files import write_text
 
 _COUPLED: Final = ("lia", "olia", "balia", "wvegas", "dbac")
@@ -41,9 +43,42 @@ interval.
 <!-- not run: takes an hour -->
 ```sh
 .venv/bin/python scripts/pages/dossiers_page.py docs # this page
+sudo .venv/bin/python scripts/pages/dossiers_linux.py docs # the runs with real packets
 dumbbell evaluate bbr3 --out dossier # one algorithm, with the search for the worst paths
 ```
 """
+
+
+_KERNEL: Final = """\
+## With real packets
+
+Three findings that surprised, on the first paths of the simulator's that show them: the kernel
+({kernel}) runs the same files with real packets, one run each.
+"""
+
+
+def _with_kernel(file: Path) -> str:
+    """The findings that were checked with real packets, as Markdown; empty without any."""
+    if not file.is_file():
+        return ""
+    data = json.loads(file.read_text())
+    head = ("finding", "path", "algorithm", "simulator", "kernel")
+    rows = []
+    for one in data["findings"]:
+        column = Column(one["title"], number=True, unit=one["unit"], scale=one["scale"])
+        what = f"{one['section']} {one['title']} above {with_unit(column, one['limit'])}"
+        for path in one["paths"]:
+            for cc in (one["worse"], one["better"]):
+                values = [
+                    with_unit(column, path[where].get(cc)) for where in ("simulator", "linux")
+                ]
+                rows.append((what, path["path"], label(cc), *values))
+                what = ""
+    lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
+    lines += [f"| {' | '.join(row)} |" for row in rows]
+    return (
+        _KERNEL.format(kernel=f"Linux {data['kernel'].partition('-')[0]}") + "\n" + "\n".join(lines)
+    )
 
 
 def _evaluated(cc: str, paths: int) -> dict[str, Any]:
@@ -78,9 +113,10 @@ def write(docs: Path, paths: int, named: list[str]) -> Path:
     ]
     named = [f"| {clause.section} | {clause.title} |" for clause in clauses()]
     names = "\n".join(["| section | clause |", "|---|---|", *named])
-    page = [_INTRODUCTION.format(paths=paths), "\n".join([head, *rows]), names, _AGAIN]
+    kernel = _with_kernel(file.with_name("dossiers-linux.json"))
+    page = [_INTRODUCTION.format(paths=paths), "\n".join([head, *rows]), names, kernel, _AGAIN]
     path = docs / "explanation/dossiers.md"
-    write_text(path, "\n\n".join(part.strip() for part in page) + "\n")
+    write_text(path, "\n\n".join(part.strip() for part in page if part) + "\n")
     data = {"version": _core.__version__, "paths": paths, "algorithms": found}
     write_text(file, json.dumps(data) + "\n")
     return path

@@ -8,18 +8,19 @@ from xml.etree import ElementTree
 
 import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
 from test_report import Page
 from typer.testing import CliRunner
 
 from dumbbell import DumbbellError, Experiment, OverwriteError
 from dumbbell.cli.app import app
-from dumbbell.dossier import Dossier, bench, evaluate
-from dumbbell.dossier.clauses import clauses
+from dumbbell.dossier import Dossier, bench, evaluate, real
+from dumbbell.dossier.clauses import choose, clauses
 from dumbbell.dossier.evaluation import REFERENCES
-from dumbbell.dossier.measures import KINDS, Runs
+from dumbbell.dossier.measures import KINDS, Runs, values
 from dumbbell.dossier.scenarios import FOLDER, Scenario
 from dumbbell.dossier.verdict import Share, together
-from dumbbell.engine.runner import run_all
+from dumbbell.engine.runner import run_all, run_each
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -374,6 +375,51 @@ def test_what_is_no_dossier_on_the_algorithm_is_not_overwritten(tmp_path: Path) 
     evaluate("reno", tmp_path / "out", sections=["5.1.3"], paths=2, search=0)
     with pytest.raises(OverwriteError, match="holds a dossier on reno"):
         evaluate("bbr", tmp_path / "out", sections=["5.1.3"], paths=2, search=0)
+
+
+def test_real_packets_have_no_search_and_no_packs(tmp_path: Path) -> None:
+    for more in (["--search", "5"], ["--pack", "tcpeval"]):
+        arguments = [
+            "evaluate",
+            "reno",
+            "--out",
+            str(tmp_path / "out"),
+            "--backend",
+            "linux",
+            *more,
+        ]
+        done = CliRunner().invoke(app, arguments)
+        assert "runs neither packs nor a search" in str(done.exception)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_scenario_with_udp_is_not_tested_with_real_packets(tmp_path: Path) -> None:
+    found = evaluate(
+        "reno", tmp_path / "out", sections=["media-loss-media"], paths=1, search=0, backend="linux"
+    )
+    [failure] = found.failures
+    assert '"udp" is simulated only' in failure
+    assert found.findings[0].verdict("reno") == "not tested"
+    with pytest.raises(OverwriteError, match="made with linux"):
+        evaluate("reno", tmp_path / "out", sections=["5.1.3"], paths=1, search=0)
+
+
+@pytest.mark.parametrize("name", ["harm-existing", "latecomer-late"])
+def test_runs_one_by_one_have_the_values_of_the_sweep(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Real packets are measured as the simulator's: here it runs in the kernel's place."""
+    monkeypatch.setattr(real, "run_each", lambda experiments, **_: run_each(experiments))
+    [clause] = choose([name], {})
+    [one] = clause.measures
+    scenario, algorithms = Scenario(one.scenario), ["bbr", "cubic", "reno"]
+    its = bench.Bench(tmp_path)
+    swept = its.run(scenario.design(algorithms, 1), one.scenario, scenario.grid)
+    paths = scenario.first(swept.runs.height // 3)
+    found = real.measure(its, scenario, paths, algorithms)
+    expected = values(swept, one.kind).drop("run").sort("path", "cc")
+    same = values(found, one.kind).drop("run").sort("path", "cc")
+    assert_frame_equal(same, expected, check_dtypes=False)
 
 
 def test_references_are_standards_track_algorithms() -> None:

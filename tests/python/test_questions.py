@@ -28,8 +28,18 @@ def test_every_answer_names_measures_and_variants_that_there_are(question: dict[
     assert {measure for measure, _ in named} <= set(question["measures"])
     variants = question["variants"]
     assert {variant for _, variant in named} <= set(variants)
-    for cc in variants.values():  # type: ignore[attr-defined]
-        _core.check_algorithm(cc)
+    for said in variants.values():  # type: ignore[attr-defined]
+        _core.check_algorithm(questions.Variant.of(said).cc)
+
+
+@pytest.mark.slow
+def test_a_variant_may_set_keys_of_the_scenario(tmp_path: Path) -> None:
+    [answer] = answer_questions(tmp_path, paths=4, only=["nearly-limited"])
+    by_variant = {one.variant: one for one in answer.differences if one.measure == "idle-nearly"}
+    # An application that writes 5 % less than the link carries leaves at least some of it unused.
+    assert by_variant["95 % of the rate"].base < 0.05
+    assert by_variant["95 % of the rate"].change.value == pytest.approx(0.02, abs=0.02)
+    assert by_variant["101 %"].change.value == pytest.approx(0, abs=0.002)
 
 
 @pytest.mark.slow

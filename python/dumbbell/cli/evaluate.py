@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from dumbbell.dossier import Dossier
 
 _QUICK_PATHS: Final = 36  # the fewest that can be evidence for an algorithm
+_REAL_PATHS: Final = 3  # each of them takes as long as it lasts
 
 
 def evaluate_algorithms(
@@ -30,7 +31,8 @@ def evaluate_algorithms(
         bool, Option("--quick", help="36 paths, no search; one seed for suites.")
     ] = False,
     paths: Annotated[
-        int | None, Option(min=1, help="Random paths for each scenario; default: 100.")
+        int | None,
+        Option(min=1, help="Random paths for each scenario; default: 100, or 3 on linux."),
     ] = None,
     search: Annotated[
         int | None, Option(min=0, help="Paths of each search for the worst; default: 60.")
@@ -39,6 +41,7 @@ def evaluate_algorithms(
         Path | None, Option(help="Thresholds (TOML); exit status 1 if one is exceeded.")
     ] = None,
     junit: Annotated[Path | None, Option(help="File for the gate's result as JUnit.")] = None,
+    backend: options.OnBackend = "simulator",
     jobs: options.Jobs = None,
     dask: options.Dask = None,
     json: options.Json = False,
@@ -51,6 +54,7 @@ def evaluate_algorithms(
 
     algorithms = options.split_algorithms(cc)
     thresholds = Gate.load(gate) if gate else Gate()
+    is_real = backend == "linux"
     packs = pack.split(",") if pack else []
     sections = clauses.split(",") if clauses else ([] if packs else None)
     dossiers = []
@@ -62,11 +66,12 @@ def evaluate_algorithms(
                     name,
                     folder,
                     sections=None if sections == ["all"] else sections,
-                    paths=paths or (_QUICK_PATHS if quick else PATHS),
-                    search=(0 if quick else SEARCHED) if search is None else search,
+                    paths=paths or (_REAL_PATHS if is_real else _QUICK_PATHS if quick else PATHS),
+                    search=(0 if quick or is_real else SEARCHED) if search is None else search,
                     limits=thresholds.limits,
                     packs=packs,
                     seeds=1 if quick else None,
+                    backend=backend,
                     jobs=jobs,
                     dask=dask,
                     progress=progress,

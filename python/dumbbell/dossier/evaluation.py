@@ -14,11 +14,12 @@ from dumbbell.dossier.bench import Bench, FailedRunError
 from dumbbell.dossier.measures import values, worst_of_grid
 from dumbbell.dossier.outcome import Dossier, Evidence, Finding
 from dumbbell.dossier.packs import Pack, run_pack
+from dumbbell.dossier.real import measure as measure_real
 from dumbbell.dossier.scenarios import Scenario
 from dumbbell.dossier.search import Search, start_of
 from dumbbell.dossier.verdict import Share
 from dumbbell.engine.progress import Progress, silent
-from dumbbell.errors import ExperimentError, OverwriteError
+from dumbbell.errors import DumbbellError, ExperimentError, OverwriteError
 from dumbbell.experiment.files import write_text
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from dumbbell.dossier.clauses import Measure
     from dumbbell.dossier.measures import Runs
+    from dumbbell.engine.runner import Backend
 
 REFERENCES: Final = ("reno", "cubic")
 """The standards-track algorithms with which every other one is compared."""
@@ -47,6 +49,7 @@ def evaluate(
     limits: Mapping[str, float] | None = None,
     packs: Sequence[str] = (),
     seeds: int | None = None,
+    backend: Backend = "simulator",
     jobs: int | None = None,
     dask: str | None = None,
     progress: Progress = silent,
@@ -65,6 +68,8 @@ def evaluate(
         limits: Limits of measures in the place of those of the program, by the measures' names.
         packs: Published suites to be run too, such as ``["tcpeval"]``.
         seeds: How many seeds the tests of packs have; those of their files if not given.
+        backend: ``"linux"`` for real packets with this kernel's algorithms, in real time and one
+            run after the other: a few paths, no search, no packs.
         jobs: How many simulations to run at once; as many as there are processors if not given.
         dask: The address of a Dask scheduler whose workers are to do the work.
         progress: Called periodically with the current step and its completed fraction (0 to 1).
@@ -72,16 +77,19 @@ def evaluate(
     Raises:
         DumbbellError: If there is no such algorithm, clause, measure or pack, or `out` cannot be
             written. An algorithm that raises or hangs is no error: the dossier says so.
+        TestbedError: If this machine lacks what real packets need.
         OverwriteError: If `out` holds something else, such as a dossier on another algorithm.
     """
     from dumbbell.dossier.page import write_dossier
 
     chosen = clauses.choose(sections, limits or {})
     suites = [Pack.load(name) for name in packs]
+    if backend == "linux" and (suites or search):
+        raise DumbbellError("--backend linux: runs neither packs nor a search for the worst")
     check_algorithm(cc)
-    _refuse_other(Path(out), cc)
+    _refuse_other(Path(out), cc, backend)
     bench = Bench(Path(out), jobs, dask, progress)
-    study = _Study(cc, list(REFERENCES), bench, paths)
+    study = _Study(cc, list(REFERENCES), bench, paths, backend)
     findings = [
         Finding(clause, [study.evidence(measure) for measure in clause.measures])
         for clause in chosen
@@ -94,23 +102,28 @@ def evaluate(
     packed = [run_pack(suite, study.algorithms, bench, seeds) for suite in suites]
     untested = list(clauses.untested()) if sections is None else []
     runs = bench.made + bench.found
-    dossier = Dossier(cc, list(REFERENCES), findings, untested, paths, runs, Path(out), packed)
+    dossier = Dossier(
+        cc, list(REFERENCES), findings, untested, paths, runs, Path(out), packed, backend
+    )
     write_scenarios(dossier)
     write_text(Path(out) / "dossier.json", json.dumps(dossier.to_json(), indent=1) + "\n")
     write_dossier(dossier)
     return dossier
 
 
-def _refuse_other(out: Path, cc: str) -> None:
-    """Raises `OverwriteError` if a folder holds anything but a dossier on the algorithm."""
+def _refuse_other(out: Path, cc: str, backend: Backend) -> None:
+    """Raises `OverwriteError` if a folder holds anything but such a dossier on the algorithm."""
     file = out / "dossier.json"
     if file.is_file():
         try:
-            other = json.loads(file.read_text("utf-8"))["algorithm"]
+            there = json.loads(file.read_text("utf-8"))
+            other, its = there["algorithm"], there.get("backend", "simulator")
         except (ValueError, KeyError):
-            other = "nothing that can be read"
+            other, its = "nothing that can be read", backend
         if other != cc:
             raise OverwriteError(f"{out}: holds a dossier on {other}; name another folder")
+        if its != backend:
+            raise OverwriteError(f"{out}: holds one made with {its}; name another folder")
     elif out.is_file() or (out.is_dir() and any(out.iterdir()) and not (out / "data").is_dir()):
         raise OverwriteError(f"{out}: is no dossier; name a new folder")
 
@@ -131,6 +144,7 @@ class _Study:
     references: list[str]
     bench: Bench
     paths: int
+    backend: Backend
     runs: dict[str, Runs | str] = field(default_factory=dict)
 
     @property
@@ -165,9 +179,14 @@ class _Study:
     def _run(self, scenario: str) -> Runs | str:
         if scenario not in self.runs:
             its = Scenario(scenario)
-            design = its.design(self.algorithms, self.paths)
             try:
-                self.runs[scenario] = self.bench.run(design, scenario, its.grid)
+                design = its.design(self.algorithms, self.paths)
+                if self.backend == "linux":
+                    paths = its.first(design.count // len(self.algorithms))
+                    found = measure_real(self.bench, its, paths, self.algorithms)
+                else:
+                    found = self.bench.run(design, scenario, its.grid)
+                self.runs[scenario] = found
             except FailedRunError as error:
                 self.runs[scenario] = str(error)
         return self.runs[scenario]

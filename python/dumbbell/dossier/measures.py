@@ -45,6 +45,14 @@ class Runs:
         self.axes = [name for name in dataset.axes if not name.startswith(PROPOSED)]
         self.grid = list(grid)
 
+    @classmethod
+    def of(cls, runs: pl.DataFrame, flows: pl.DataFrame, axes: Sequence[str]) -> Runs:
+        """The same of tables that no sweep kept."""
+        made = cls.__new__(cls)
+        made.runs, made.flows, made.grid = runs, flows, []
+        made.axes = [name for name in axes if not name.startswith(PROPOSED)]
+        return made
+
     def flows_of(self, role: str) -> pl.DataFrame:
         """The flows whose names begin with `role`."""
         return self.flows.filter(pl.col("flow").str.starts_with(role))
@@ -149,10 +157,10 @@ def _cost(of: Runs) -> pl.DataFrame:
     return compared.select("run", value=1 - pl.col("value") / pl.col("reference"))
 
 
-def _ramp(of: Runs) -> pl.DataFrame:
-    """When the last byte of a new flow arrives; the end of the run if it does not."""
+def _time_of(role: str) -> Callable[[Runs], pl.DataFrame]:
+    """How long a flow takes for its last byte; until the end of the run if it does not arrive."""
     done = pl.col("completed").fill_nan(None).fill_null(pl.col("end"))
-    return of.of_flows(f"{PROPOSED}-new", value=(done - pl.col("start")).first())
+    return lambda of: of.of_flows(role, value=(done - pl.col("start")).first())
 
 
 def _ratio(of: Runs) -> pl.DataFrame:
@@ -233,7 +241,12 @@ KINDS: Final = {
         Kind("displacement", _share("Fair share that CUBIC lacks"), _displacement),
         Kind("cost", _share("Own throughput lost"), _cost, is_relative=True),
         Kind("unfairness_own", Column("1 - Jain's index", number=True), _unfairness_own),
-        Kind("ramp", Column("Time of a new flow's last byte", number=True, unit="s"), _ramp),
+        Kind(
+            "ramp",
+            Column("Time of a new flow's last byte", number=True, unit="s"),
+            _time_of(f"{PROPOSED}-new"),
+        ),
+        Kind("time", Column("Time of the transfer", number=True, unit="s"), _time_of(PROPOSED)),
         Kind("ratio", Column("Throughput of the faster flow", number=True, unit="times"), _ratio),
         Kind(
             "hops",

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from dumbbell.dossier.clauses import Clause, Measure, Untested
     from dumbbell.dossier.packs import Packed
     from dumbbell.dossier.search import Path, Worst
+    from dumbbell.engine.runner import Backend
     from dumbbell.experiment.model import Experiment
 
 SCHEMA: Final = 1
@@ -105,6 +106,7 @@ class Dossier:
         runs: How many simulations it rests on.
         folder: Where it is.
         packs: The results of published suites.
+        backend: What ran it.
     """
 
     cc: str
@@ -115,6 +117,7 @@ class Dossier:
     runs: int
     folder: pathlib.Path
     packs: list[Packed] = field(default_factory=list)
+    backend: Backend = "simulator"
 
     @property
     def algorithms(self) -> list[str]:
@@ -200,6 +203,7 @@ class Dossier:
             "schema": SCHEMA,
             "version": _core.__version__,
             "algorithm": self.cc,
+            "backend": self.backend,
             "references": self.references,
             "paths": self.paths,
             "runs": self.runs,

@@ -56,6 +56,8 @@ def write_dossier(of: Dossier) -> Path:
 def _again(of: Dossier) -> str:
     """The command that makes the dossier."""
     parts = ["dumbbell", "evaluate", of.cc, "--out", str(of.folder)]
+    if of.backend != "simulator":
+        parts += ["--backend", of.backend]
     if of.packs:
         parts += ["--pack", ",".join(one.pack.name for one in of.packs)]
     return shlex.join(parts)
@@ -154,7 +156,7 @@ def markdown(of: Dossier) -> str:
         f"{words.heading(of)}.",
         f"Against: the 95 % interval of the share of paths beyond a limit lies above "
         f"{100 * TOLERATED:.0f} %; for: below; open: it includes {100 * TOLERATED:.0f} %. "
-        "A simulation is initial evidence. "
+        f"{'Real packets are' if of.backend == 'linux' else 'A simulation is'} initial evidence. "
         f"{of.paths} random paths for each scenario; dumbbell {_core.__version__}.",
         of.table().markdown().rstrip() if of.findings else "",
     ]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -49,6 +49,19 @@ NOTE: Final = (
     "Medians over {} paths, with 95 % intervals by bootstrap; the median of the differences is not "
     "the difference of the medians. Less is better."
 )
+
+
+@dataclass(frozen=True)
+class Variant:
+    """What is compared: an algorithm, and keys of the scenario with other values."""
+
+    cc: str
+    keys: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, said: str | Mapping[str, Any]) -> Variant:
+        """From a file: an algorithm, or a table with `cc` and `set`."""
+        return cls(said) if isinstance(said, str) else cls(said["cc"], tuple(said["set"]))
 
 
 @dataclass(frozen=True)
@@ -173,16 +186,15 @@ def answer_questions(
 
 
 def _answer(question: Mapping[str, Any], bench: Bench, paths: int) -> Answer:
-    variants: dict[str, str] = question["variants"]
+    variants = {name: Variant.of(said) for name, said in question["variants"].items()}
     first, *others = variants
     found = []
-    runs: dict[str, Runs] = {}
+    runs: dict[str, dict[tuple[str, ...], Runs]] = {}
     for measure in question["measures"]:
         kind, name = _split(measure)
         if name not in runs:
-            design = _scenario(name).design(list(variants.values()), paths)
-            runs[name] = bench.run(design, f"{question['id']}/{name}")
-        measured = values(runs[name], kind)
+            runs[name] = _runs(question["id"], name, list(variants.values()), bench, paths)
+        measured = {keys: values(its, kind) for keys, its in runs[name].items()}
         base = _by_path(measured, variants[first])
         for variant in others:
             its = _by_path(measured, variants[variant])
@@ -203,9 +215,24 @@ def _answer(question: Mapping[str, Any], bench: Bench, paths: int) -> Answer:
     return Answer(question, found)
 
 
-def _by_path(measured: pl.DataFrame, cc: str) -> dict[int, float]:
-    rows = measured.filter(cc=cc).drop_nulls("value").select("path", "value").rows()
-    return dict(rows)
+def _runs(
+    question: str, name: str, variants: Sequence[Variant], bench: Bench, paths: int
+) -> dict[tuple[str, ...], Runs]:
+    """The runs of a scenario, by the keys that variants set in it."""
+    found: dict[tuple[str, ...], Runs] = {}
+    for number, keys in enumerate(dict.fromkeys(variant.keys for variant in variants)):
+        algorithms = dict.fromkeys(one.cc for one in variants if one.keys == keys)
+        design = replace(_scenario(name), overrides=keys).design(list(algorithms), paths)
+        place = f"{question}/{name}" + (f"-{number}" if keys else "")
+        found[keys] = bench.run(design, place)
+    return found
+
+
+def _by_path(
+    measured: Mapping[tuple[str, ...], pl.DataFrame], variant: Variant
+) -> dict[int, float]:
+    of = measured[variant.keys].filter(cc=variant.cc).drop_nulls("value")
+    return dict(of.select("path", "value").rows())
 
 
 def _split(measure: str) -> tuple[Kind, str]:

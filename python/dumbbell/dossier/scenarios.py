@@ -37,10 +37,12 @@ class Scenario:
     Attributes:
         name: The name of its file, without the ending.
         folder: The folder of the file.
+        overrides: Assignments to its keys, as for ``--set``.
     """
 
     name: str
     folder: Path = FOLDER
+    overrides: tuple[str, ...] = ()
 
     @property
     def file(self) -> Path:
@@ -106,6 +108,10 @@ class Scenario:
         drawn = positions("random", rows, axes, first.get("seed", 1))
         return [(*row, *grid) for row in drawn for grid in product(*steps)][:count]
 
+    def first(self, count: int) -> list[dict[str, Any]]:
+        """The settings of the first `count` paths of the design."""
+        return [self.settings(place) for place in self.places(count)]
+
     def settings(self, place: Place) -> dict[str, Any]:
         """The values of the axes at a place."""
         drawn = self._ranges.draw(place)
@@ -129,7 +135,8 @@ class Scenario:
     def experiment(self, settings: Mapping[str, Any], cc: str, *, title: str = "") -> Experiment:
         """The experiment on one path with one algorithm."""
         chosen = dict(settings) | _algorithm(self._proposed, cc)
-        overrides = [f"{key}={_assigned(value)}" for key, value in chosen.items()]
+        overrides = [*self.overrides]
+        overrides += [f"{key}={_assigned(value)}" for key, value in chosen.items()]
         text = without_sweep(self._text)
         found = Experiment.parse(text, overrides=overrides)
         return found.replace(title=title) if title else found
@@ -141,7 +148,7 @@ class Scenario:
 
     def _read(self, tables: list[dict[str, Any]]) -> Sweep:
         # By its plain name: an algorithm's file is looked for from the current folder.
-        return Sweep(self._text, self.file.name, (), tables)
+        return Sweep(self._text, self.file.name, self.overrides, tables)
 
     @cached_property
     def _text(self) -> str:

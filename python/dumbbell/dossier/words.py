@@ -42,7 +42,8 @@ def heading(dossier: Dossier) -> str:
     if count or not about:
         about.insert(0, f"evidence on {count} clause{'s' * (count != 1)} of RFC 9743")
     others = " and ".join(label(cc) for cc in dossier.references if cc != dossier.cc)
-    return f"{label(dossier.cc)} beside {others}: {'; '.join(about)}"
+    real = "with real packets, " if dossier.backend == "linux" else ""
+    return f"{label(dossier.cc)} beside {others}: {real}{'; '.join(about)}"
 
 
 def limit(measure: Measure) -> str:
@@ -100,6 +101,8 @@ def named_key(key: str) -> str:
     last = key.rpartition(".")[2]
     if key == "flow.existing.cc":
         return "beside"
+    if key.startswith("flow.burst-"):
+        return f"{key.split('.')[1].replace('-', ' ')} at"
     if key == "flow.media.app_rate":
         return "UDP load"
     return _NAMES.get(last, last)

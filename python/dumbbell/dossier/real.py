@@ -1,0 +1,85 @@
+"""Scenarios with real packets: a few paths, in real time, with the algorithms of this kernel.
+
+Runs are kept in the run store, so that none is made twice. A run that the machine disturbed is
+repeated once, and left out if it is disturbed again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Any, Final
+
+import polars as pl
+
+from dumbbell import metrics
+from dumbbell.dossier.bench import FailedRunError
+from dumbbell.dossier.measures import Runs
+from dumbbell.engine.kernel import TestbedError
+from dumbbell.engine.runner import run_each
+from dumbbell.errors import DumbbellError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from dumbbell.dossier.bench import Bench
+    from dumbbell.dossier.scenarios import Scenario
+    from dumbbell.experiment.model import Experiment
+    from dumbbell.results.result import Result
+
+_REPEATS: Final = 1
+
+
+def measure(
+    bench: Bench, scenario: Scenario, paths: Sequence[Mapping[str, Any]], algorithms: Sequence[str]
+) -> Runs:
+    """Runs some paths of a scenario with each of some algorithms, one after the other.
+
+    Args:
+        bench: What counts the runs and shows the progress.
+        scenario: The scenario.
+        paths: The settings of each path, as `Scenario.settings` has them.
+        algorithms: The algorithms.
+
+    Raises:
+        FailedRunError: If the scenario has what real packets cannot have.
+        TestbedError: If this machine lacks what real packets need.
+    """
+    design = scenario.at(paths, algorithms)
+    points = list(design.points())
+    experiments = [scenario.experiment(path, cc) for path in paths for cc in algorithms]
+    named = [axis.name for axis in design.axes]
+    rows, flows = [], []
+    for number, (point, one) in enumerate(zip(points, experiments, strict=True)):
+        bench.progress(f"{scenario.name}: real packets", number / len(points))
+        result = _measured(one)
+        bench.made += 1
+        if result.invalid_runs:
+            continue
+        name = hashlib.sha256(f"{number} {point.scenario}".encode()).hexdigest()[:16]
+        keys = {"run": name, "seed": result.seeds[0], **dict(zip(named, point.values, strict=True))}
+        its, summary = _summary(result)
+        rows.append(keys | summary)
+        flows.append(its.with_columns(run=pl.lit(name)))
+    if not rows:
+        raise FailedRunError("the machine disturbed all runs with real packets; try again")
+    of = Runs.of(pl.DataFrame(rows), pl.concat(flows, how="vertical_relaxed"), named)
+    of.grid = scenario.grid
+    return of
+
+
+def _measured(experiment: Experiment) -> Result:
+    try:
+        [result] = run_each([experiment], backend="linux", retry_invalid=_REPEATS)
+    except TestbedError:
+        raise
+    except DumbbellError as error:
+        raise FailedRunError(f"real packets cannot show it: {error}") from error
+    return result
+
+
+def _summary(result: Result) -> tuple[pl.DataFrame, dict[str, object]]:
+    """The flows of a run, and its metrics as a sweep has them."""
+    flows, links = metrics.summary(result), metrics.link_summary(result)
+    run = metrics.run_summary(result, flows, links).drop("seed").row(0, named=True)
+    text = pl.col("flow", "cc").cast(pl.String)
+    return flows.with_columns(text), run | {"data_packets": flows["sent"].sum()}
