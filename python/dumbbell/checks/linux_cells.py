@@ -1,8 +1,9 @@
-"""The cells in which the simulator is compared with Linux: paths and flows, spread over what people run.
+"""The cells in which the simulator is compared with Linux: paths and flows.
 
-The full product of all settings would take weeks. The cells are a scrambled Sobol sequence over
-rates, round-trip times, queues and losses, on logarithmic scales: its first points are spread as
-evenly as all of them. The sequence is chosen by a seed, before anything is run.
+They are spread over what people run; the full product of all settings would take weeks. The cells
+are a scrambled Sobol sequence over rates, round-trip times, queues and losses, on logarithmic
+scales: its first points are spread as evenly as all of them. The sequence is chosen by a seed,
+before anything is run.
 """
 
 from __future__ import annotations

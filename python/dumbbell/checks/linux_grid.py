@@ -2,21 +2,22 @@
 
 Each cell is run several times with real packets. What was measured stays in a folder, so that a
 plan that was interrupted goes on where it was. Whether a run counts is decided by the health of the
-testbed alone. Every cell is simulated twice: as it is, and with the mean lateness of the testbed's
-packets as a jitter, so that a difference can be assigned to the model or to the machine.
+testbed alone. The simulator has the seeds of these runs, so that starts and random losses are the
+same. Every cell is simulated twice: as it is, and with the mean lateness of the testbed's packets
+as a jitter, so that a difference can be assigned to the model or to the machine.
 """
 
 from __future__ import annotations
 
 import math
 import re
+import statistics
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Unpack
 
 import polars as pl
 from scipy import stats
 
-from dumbbell.checks.linux_cells import Cell
 from dumbbell.display import Column, Table
 from dumbbell.engine import measurements
 from dumbbell.engine.runner import Options, run_all
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
+    from dumbbell.checks.linux_cells import Cell
     from dumbbell.results.result import Result
 
 
@@ -156,17 +158,17 @@ def compare(measurements_: pl.DataFrame, *, jobs: int | None = None) -> pl.DataF
     """Simulates the cells that were measured, and judges each of their values.
 
     Returns:
-        A row for each cell, group and metric: ``linux`` and ``simulated`` (lists of the values of
-        valid runs), ``jittered`` (simulated with the testbed's mean lateness), ``bound`` (how far
-        the simulator may be off), ``verdict`` and ``with_jitter`` (see `judge`), ``late_mean``,
-        ``late_p99`` (medians over the runs), ``runs`` and ``invalid`` (how many).
+        A row for each cell with a valid run, group and metric: ``linux`` and ``simulated`` (lists
+        of the values of valid runs), ``jittered`` (simulated with the testbed's mean lateness),
+        ``bound`` (how far the simulator may be off), ``verdict`` and ``with_jitter`` (see `judge`),
+        ``late_mean``, ``late_p99`` (medians over the runs), ``runs``, ``invalid`` (how many).
     """
-    known = _values(measurements_)
+    known = _values(measurements_).filter(pl.col("runs") > 0)
     cells = known.unique("cell", maintain_order=True)
     plain, late = [], []
     for row in cells.iter_rows(named=True):
         one = Experiment.parse(row["experiment"])
-        plain.append(one.replace(seeds=max(row["runs"], 3)))
+        plain.append(one.replace(seeds=row["seeds"]))
         jitter = f"{2e6 * (row['late_mean'] or 0):.0f} us"
         late.append(plain[-1].replace(links=[link.replace(jitter=jitter) for link in one.links]))
     results = run_all([*plain, *late], jobs=jobs)
@@ -178,14 +180,13 @@ def compare(measurements_: pl.DataFrame, *, jobs: int | None = None) -> pl.DataF
                     columns.setdefault((cell, group, metric), {}).setdefault(name, []).append(value)
     rows = []
     for row in known.iter_rows(named=True):
-        row |= columns[row["cell"], row["group"], row["metric"]]
-        bound = _bound(row)
-        row |= {
+        values, bound = columns[row["cell"], row["group"], row["metric"]], _bound(row)
+        verdicts = {
             "bound": bound,
-            "verdict": judge(row["simulated"], row["linux"], bound),
-            "with_jitter": judge(row["jittered"], row["linux"], bound),
+            "verdict": judge(values["simulated"], row["linux"], bound),
+            "with_jitter": judge(values["jittered"], row["linux"], bound),
         }
-        rows.append(row)
+        rows.append(row | values | verdicts)
     return pl.DataFrame(rows, infer_schema_length=None)
 
 
@@ -197,6 +198,7 @@ def _values(measured_: pl.DataFrame) -> pl.DataFrame:
         pl.median("late_mean"),
         pl.median("late_p99"),
         linux=pl.col("value").filter(valid),
+        seeds=pl.col("run").filter(valid),
         runs=valid.sum(),
         invalid=(~valid).sum(),
     )
@@ -205,7 +207,7 @@ def _values(measured_: pl.DataFrame) -> pl.DataFrame:
 def _bound(row: dict[str, Any]) -> float:
     """How far the simulator may be from Linux."""
     metric, values = METRICS[row["metric"]], row["linux"]
-    return max(metric.share * abs(_median(values)), metric.least) if values else math.nan
+    return max(metric.share * abs(statistics.median(values)), metric.least) if values else math.nan
 
 
 def _is_chaotic(row: dict[str, Any]) -> bool:
@@ -215,17 +217,15 @@ def _is_chaotic(row: dict[str, Any]) -> bool:
 
 
 def judge(simulated: Sequence[float], linux: Sequence[float], bound: float) -> str:
-    """Whether the simulator is within a bound of Linux.
+    """Whether the simulator is within a bound of Linux, in runs with the same seeds.
 
     Where the runs of Linux agree, within the bound, the medians decide: ``agrees`` or ``differs``.
-    Where they do not, the distributions do, by two one-sided tests of the means (Schuirmann, 1987):
-    ``agrees`` if the difference is within the bound, ``differs`` if it is beyond it, each with 95 %
-    confidence; else ``undecided``. Without a valid run it is ``unknown``.
+    Where they do not, two one-sided tests of the mean difference do (Schuirmann, 1987): ``agrees``
+    if it is within the bound, ``differs`` if it is beyond it, each with 95 % confidence; else
+    ``undecided``.
     """
-    if not linux:
-        return "unknown"
     if (max(linux) - min(linux)) / 2 <= bound:
-        off = abs(_median(simulated) - _median(linux))
+        off = abs(statistics.median(simulated) - statistics.median(linux))
         return "agrees" if off <= bound else "differs"
     low, high = _difference(simulated, linux)
     if -bound <= low and high <= bound:
@@ -234,42 +234,36 @@ def judge(simulated: Sequence[float], linux: Sequence[float], bound: float) -> s
 
 
 def _difference(left: Sequence[float], right: Sequence[float]) -> tuple[float, float]:
-    """The interval of the difference of two means, by Welch's t, 95 % on either side."""
-    found = stats.ttest_ind(left, right, equal_var=False)
-    low, high = found.confidence_interval(2 * CONFIDENCE - 1)
-    return float(low), float(high)
+    """The interval of the mean difference of pairs, by Student's t, 95 % on either side."""
+    differences = [one - other for one, other in zip(left, right, strict=True)]
+    count, mean = len(differences), statistics.fmean(differences)
+    error = statistics.stdev(differences) / math.sqrt(count)
+    half = float(stats.t.ppf(CONFIDENCE, count - 1)) * error
+    return mean - half, mean + half
 
 
-def _median(values: Sequence[float]) -> float:
-    ordered = sorted(values)
-    middle = len(ordered) // 2
-    return (ordered[middle] + ordered[~middle]) / 2
+def agreement(compared: pl.DataFrame, measurements_: pl.DataFrame) -> Table:
+    """How many values agree, metric by metric; the project's own eBPF programs apart.
 
-
-def agreement(compared: pl.DataFrame) -> Table:
-    """How many cells agree, metric by metric; the project's own eBPF programs apart."""
+    The note says how many runs do not count.
+    """
     rows = []
     for title, some in (
         ("Linux's algorithms", compared.filter(pl.col("family") != "ports")),
         ("eBPF programs", compared.filter(family="ports")),
     ):
         for name, metric in METRICS.items():
-            ours = some.filter(pl.col("metric") == name, pl.col("verdict") != "unknown")
+            ours = some.filter(metric=name)
             if ours.is_empty():
                 continue
             counts = [ours.filter(verdict=one).height for one in ("agrees", "differs", "undecided")]
             met = f"{counts[0] / ours.height:.0%} of {metric.target:.0%}"
             rows.append([title, f"{metric.title} within {_limit(metric)}", *map(str, counts), met])
     heads = ["", "compared", "agree", "differ", "undecided", "reached"]
-    invalid, runs = int(_runs(compared, "invalid")), int(_runs(compared, "runs"))
-    note = (
-        f"Of {runs + invalid} runs with real packets {invalid} do not count: the testbed was late."
-    )
+    runs = measurements_.unique(["cell", "run"])
+    late = runs["invalid"].is_not_null().sum()
+    note = f"Of {runs.height} runs with real packets {late} do not count: the testbed was late."
     return Table([Column(head, number=head in heads[2:5]) for head in heads], rows, note)
-
-
-def _runs(compared: pl.DataFrame, column: str) -> float:
-    return compared.unique("cell")[column].sum()
 
 
 def _limit(metric: Metric) -> str:
@@ -302,10 +296,9 @@ def _jittered(row: dict[str, Any], metric: Metric) -> str:
 
 def _spread(values: Sequence[float], metric: Metric) -> str:
     """The median of some runs, and their range if they differ as shown."""
-    if not values:
-        return "—"
     middle, low, high = (
-        _digits(value / metric.scale) for value in (_median(values), min(values), max(values))
+        _digits(value / metric.scale)
+        for value in (statistics.median(values), min(values), max(values))
     )
     return middle if low == high else f"{middle} ({low} to {high})"
 

@@ -45,10 +45,10 @@ def validate(
     if json:
         print_json({"cells": compared.to_dicts()})
         return
-    agreement = linux_grid.agreement(compared)
+    agreement = linux_grid.agreement(compared, known)
     print_table("Simulator and Linux", agreement)
     print_text(f"\n{agreement.note}")
-    off = compared.filter(~compared["verdict"].is_in(["agrees", "unknown"]))
+    off = compared.filter(compared["verdict"] != "agrees")
     if not off.is_empty():
         print_line()
         print_table("Cells that do not agree", linux_grid.table(off))

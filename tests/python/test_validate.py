@@ -1,0 +1,103 @@
+"""The plan of cells in which the simulator is compared with Linux, and the verdicts on them."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+from command import dumbbell
+
+from dumbbell.checks import linux_cells, linux_grid
+from dumbbell.checks.linux_cells import Cell
+from dumbbell.engine.runner import run_all
+from dumbbell.experiment.model import Experiment, Flow, Link
+from dumbbell.experiment.quantities import RATE, TIME
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_the_cells_cover_rates_and_delays_evenly() -> None:
+    cells = linux_cells.cells()
+    assert len({cell.name for cell in cells}) == len(cells) == 94
+    rates = [RATE.parse(cell.experiment.links[0].rate or "") / 1e6 for cell in cells]
+    rtts = [TIME.parse(cell.experiment.flows[0].rtt or "") / 1e6 for cell in cells]
+    for values, (low, high) in ((rates, linux_cells.RATES), (rtts, linux_cells.RTTS)):
+        assert low <= min(values)
+        assert max(values) <= high
+        # Each third of the range, on a logarithmic scale, has about a third of the cells.
+        thirds = [low * (high / low) ** (i / 3) for i in range(4)]
+        for one, other in pairwise(thirds):
+            assert 0.25 < sum(one <= value <= other for value in values) / len(cells) < 0.45
+
+
+def test_a_seed_gives_one_plan_and_the_quick_one_is_a_part_of_it() -> None:
+    cells, quick = linux_cells.cells(), linux_cells.cells(quick=True)
+    assert cells == linux_cells.cells()
+    assert len(quick) == 32
+    assert all(cell in cells for cell in quick)
+    assert {cell.family for cell in quick} == {cell.family for cell in cells}
+    other = linux_cells.cells(2)
+    assert [cell.name for cell in other] == [cell.name for cell in cells]
+    assert other != cells
+
+
+@pytest.mark.parametrize(
+    ("simulated", "linux", "verdict"),
+    [
+        ([100.0, 100.0], [102.0, 103.0], "agrees"),
+        ([100.0, 100.0], [104.0, 105.0], "differs"),
+        ([100.0], [104.0], "differs"),
+        # Linux's own runs differ by more than 3: the mean difference of pairs decides.
+        ([90.0, 100.0, 110.0, 121.0], [91.0, 100.0, 111.0, 120.0], "agrees"),
+        ([80.0, 90.0, 100.0, 111.0], [91.0, 100.0, 111.0, 120.0], "differs"),
+        # Equal means, but the difference is known to within 20 only.
+        ([120.0, 100.0, 110.0, 92.0], [91.0, 100.0, 111.0, 120.0], "undecided"),
+    ],
+)
+def test_a_verdict_needs_a_known_difference(
+    simulated: list[float], linux: list[float], verdict: str
+) -> None:
+    assert linux_grid.judge(simulated, linux, 3.0) == verdict
+
+
+def test_two_one_sided_tests_have_the_interval_of_a_textbook() -> None:
+    # Student's t of 9 degrees of freedom at 95 % is 1.833 (any table).
+    differences = [1.0, -1.0] * 5
+    low, high = linux_grid._difference(differences, [0.0] * 10)
+    error = (10 / 9) ** 0.5 / 10**0.5
+    assert (low, high) == pytest.approx((-1.833 * error, 1.833 * error), rel=1e-3)
+
+
+def _measured(**changes: Any) -> pl.DataFrame:
+    """What stands for the measurement of a cell: a simulation, with other settings."""
+    link = Link(name="bottleneck", rate="20 Mbit/s", queue="50 packets", loss=0.001)
+    flow = Flow(name="reno", cc="reno", rtt="20 ms")
+    one = Experiment(duration="5 s", links=[link], flows=[flow], internals=False)
+    cell = Cell("one", "losses", one)
+    runs = [cell.run(seed).replace(**changes) for seed in (1, 2, 3)]
+    rows = [row for run in run_all(runs) for row in linux_grid._rows(cell, run)]
+    return pl.DataFrame(rows, linux_grid.SCHEMA, orient="row")
+
+
+def test_runs_with_the_same_losses_are_set_beside_each_other() -> None:
+    compared = linux_grid.compare(_measured())
+    assert compared["verdict"].to_list() == ["agrees"] * 3
+    assert compared["linux"].to_list() == compared["simulated"].to_list()
+    other = linux_grid.compare(_measured(stack_options={"initial_window": 1, "mss": 1000}))
+    assert "differs" in other["verdict"].to_list()
+
+
+def test_a_run_of_a_late_testbed_does_not_count() -> None:
+    late = _measured().with_columns(invalid=pl.when(run=2).then(pl.lit("late")))
+    compared = linux_grid.compare(late)
+    assert [len(values) for values in compared["linux"]] == [2, 2, 2]
+    assert "Of 3 runs with real packets 1 " in linux_grid.agreement(compared, late).note
+
+
+def test_validate_says_that_a_folder_has_no_measurements(tmp_path: Path) -> None:
+    done = dumbbell("validate", "--no-measure", "--out", "none", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "nothing was measured there; leave out --no-measure" in " ".join(done.stderr.split())
