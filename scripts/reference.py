@@ -36,6 +36,8 @@ def make(request: str) -> str:
         "udt": udt_options,
         "quic": quic_options,
         "quic-stacks": quic_stacks,
+        "rtp": rtp_options,
+        "media-algorithms": media_algorithms,
         "algorithms": algorithms,
         "algorithm-options": algorithm_options,
         "crates": crates,
@@ -99,6 +101,24 @@ def quic_stacks() -> str:
             what = _core.explain(f"{stack}:{name}").splitlines()[0].partition(": ")[2]
             rows.append((f"`{stack}`", about, f"`{stack}:{name}`", _cell(what.removesuffix("."))))
     return _table(("stack", "what it is", "its algorithms", "what they are"), rows)
+
+
+def rtp_options() -> str:
+    """The options of media over RTP."""
+    rows = []
+    for name in _core.rtp_options():
+        about, default = _explained(f"rtp.{name}")
+        rows.append((f"`{name}`", _cell(about), default))
+    return _table(("option", "what it is", "default"), rows)
+
+
+def media_algorithms() -> str:
+    """The algorithms of media."""
+    rows = []
+    for name in _core.media_algorithms():
+        what = _core.explain(name).splitlines()[0].partition(": ")[2]
+        rows.append((f"`{name}`", _cell(what.removesuffix("."))))
+    return _table(("algorithm", "what it is"), rows)
 
 
 def options(topic: str) -> str:

@@ -4,6 +4,7 @@ use crate::call::Call;
 use crate::model::Flow;
 use crate::quantity::{ValueError, fail, shown};
 use crate::quic::{check_native, native};
+use crate::rtp::{is_media, media_names};
 use crate::suggest::{did_you_mean, unknown};
 use dumbbell_cc::{Algorithm, ConfigError, ConnectionConfig, NAMES};
 use dumbbell_units::Time;
@@ -86,7 +87,7 @@ pub fn check(value: &Value) -> Result<String, ValueError> {
         Value::String(text) => text.clone(),
         _ => Call::from_value(value, WHAT)?.to_string(),
     };
-    if text == NO_ALGORITHM {
+    if text == NO_ALGORITHM || is_media(&text) {
         return Ok(text);
     }
     if let Some((stack, name)) = native(&text) {
@@ -98,7 +99,8 @@ pub fn check(value: &Value) -> Result<String, ValueError> {
     match Algorithm::parse(&text, &ConnectionConfig::new(Time::ZERO, 1448)) {
         Ok(_) => Ok(text),
         Err(ConfigError::UnknownAlgorithm { name }) => {
-            Err(ValueError(unknown("algorithm", &name, NAMES)))
+            let known: Vec<_> = NAMES.iter().copied().chain(media_names()).collect();
+            Err(ValueError(unknown("algorithm", &name, &known)))
         }
         Err(ConfigError::UnknownOption { algorithm, key, valid }) => {
             let hint = did_you_mean(&key, valid.split(", "));

@@ -9,6 +9,7 @@ use crate::options::{OptionErrors, overlay_stack, overlay_udt, stack_named};
 use crate::quantity::TIME;
 use crate::quic::{native, overlay_quic, quic_stack, stack_names};
 use crate::read::none_of;
+use crate::rtp::{is_media, media_names, overlay_rtp};
 use crate::suggest::unknown;
 use dumbbell_sim::MAX_FLOWS;
 use dumbbell_tcp::{MultipathSender, Stack};
@@ -305,6 +306,14 @@ impl FlowCheck<'_> {
             let text = "is for flows that nothing controls, over UDP; write transport = \"udp\"";
             return self.add("cc", format!("\"{NO_ALGORITHM}\" {text}, or an algorithm"));
         }
+        if flow.transport == "rtp" {
+            return self.rtp();
+        }
+        if is_media(&flow.cc) {
+            let text = format!("\"{}\" controls the rate of media", flow.cc);
+            return self
+                .add("cc", format!("{text}; write transport = \"rtp\", or an algorithm of it"));
+        }
         if flow.transport == "udt" {
             let overlaid = overlay_udt(&flow.cc, &flow.transport_options).map(drop);
             let path = self.path.then("transport_options");
@@ -395,6 +404,33 @@ impl FlowCheck<'_> {
         self.refuse(&of_others, "is not for a flow over UDP; leave it out");
         if flow.log {
             self.add("log", "cannot be true for a flow over UDP; leave it out".to_owned());
+        }
+    }
+
+    /// Media has algorithms and options of its own, and a maximum rate.
+    fn rtp(&mut self) {
+        let flow = self.flow;
+        if !is_media(&flow.cc) {
+            let names = media_names().collect::<Vec<_>>().join(", ");
+            let text = format!("\"{}\" does not control media over RTP", flow.cc);
+            self.add("cc", format!("{text}; choose from {names}"));
+        }
+        if flow.app_rate.is_none() && flow.app_rates.is_none() {
+            let text = "is missing; it is the maximum rate of the media, such as \"2.5 Mbit/s\"";
+            self.add("app_rate", text.to_owned());
+        }
+        let overlaid = overlay_rtp(&flow.cc, &flow.transport_options).map(drop);
+        let path = self.path.then("transport_options");
+        add_options(overlaid, &path, self.problems, |_| true);
+        let of_others = [
+            ("bytes", flow.bytes.is_some()),
+            ("stack", flow.stack.is_some()),
+            ("stack_options", !flow.stack_options.is_empty()),
+            ("command", flow.command.is_some()),
+        ];
+        self.refuse(&of_others, "is not for media over RTP; leave it out");
+        if flow.log {
+            self.add("log", "cannot be true for media over RTP; leave it out".to_owned());
         }
     }
 

@@ -11,10 +11,12 @@ use crate::options::{
 };
 use crate::quantity::{TIME, ValueError};
 use crate::quic::{QUIC_OPTIONS, QUIC_STACKS, QuicOptions, native, quic_options, quic_stack};
+use crate::rtp::{RTP_OPTIONS, rtp_options};
 use crate::suggest::did_you_mean;
 use crate::template::TEMPLATES;
 use crate::transfers::{ARRIVALS, SIZES};
 use dumbbell_cc::Algorithm;
+use dumbbell_rtp::RtpOptions;
 use dumbbell_tcp::Stack;
 use dumbbell_udt::TransportOptions;
 use serde_json::Value;
@@ -46,6 +48,7 @@ pub fn explain(topic: &str) -> Result<String, ValueError> {
     let found = table(topic)
         .or_else(|| key(topic))
         .or_else(|| algorithm(topic))
+        .or_else(|| media_algorithm(topic))
         .or_else(|| call(topic))
         .or_else(|| stack(topic))
         .or_else(|| quic(topic))
@@ -70,12 +73,14 @@ pub fn topics() -> Vec<String> {
     topics.sort();
     topics.dedup(); // `link` is a table and a key
     topics.extend(ALGORITHMS.iter().map(|(name, _)| (*name).to_owned()));
+    topics.extend(dumbbell_rtp::ALGORITHMS.iter().map(|(name, _)| (*name).to_owned()));
     topics
         .extend(CALLS.iter().flat_map(|(kinds, _)| kinds.iter()).map(|kind| kind.name.to_owned()));
     topics.extend(Stack::NAMES.iter().map(|name| (*name).to_owned()));
     topics.extend(STACK_OPTIONS.iter().map(|option| format!("stack.{}", option.name)));
     topics.extend(crate::options::UDT_OPTIONS.iter().map(|option| format!("udt.{}", option.name)));
     topics.extend(QUIC_OPTIONS.iter().map(|option| format!("quic.{}", option.name)));
+    topics.extend(RTP_OPTIONS.iter().map(|option| format!("rtp.{}", option.name)));
     for stack in QUIC_STACKS {
         topics.push(stack.name.to_owned());
         topics.extend(stack.algorithms.iter().map(|(name, _)| format!("{}:{name}", stack.name)));
@@ -130,6 +135,17 @@ fn algorithm(topic: &str) -> Option<String> {
     let example =
         options.first().map(|option| format!("{name}({}={})", option.name, option.default));
     Some(described(name, about, lines.collect(), "cc", example))
+}
+
+/// An algorithm of media, whose options are those of its transport.
+fn media_algorithm(topic: &str) -> Option<String> {
+    let (name, about) = dumbbell_rtp::ALGORITHMS.iter().find(|(name, _)| *name == topic)?;
+    let lines = RTP_OPTIONS.iter().map(|option| (option.name, option.about.to_owned()));
+    let lines = columns(lines.collect());
+    Some(format!(
+        "{name}: {about}.\nFor media, with transport = \"rtp\", app_rate (the maximum rate of the \
+         media), and in transport_options:\n{lines}In a file: cc = \"{name}\"\n"
+    ))
 }
 
 fn call(topic: &str) -> Option<String> {
@@ -213,6 +229,7 @@ fn option(topic: &str) -> Option<String> {
             let defaults = udt_options(&TransportOptions::default());
             (crate::options::UDT_OPTIONS, defaults, "transport_options")
         }
+        "rtp" => (RTP_OPTIONS, rtp_options(&RtpOptions::default()), "transport_options"),
         "quic" => (QUIC_OPTIONS, quic_options(&QuicOptions::default()), "transport_options"),
         _ => return None,
     };
@@ -222,6 +239,7 @@ fn option(topic: &str) -> Option<String> {
         OptionValues::Bool => "true or false".to_owned(),
         OptionValues::Whole(min, max) => format!("a whole number from {min} to {max}"),
         OptionValues::Time(min) => format!("a time of at least {}", TIME.format(min)),
+        OptionValues::Rate => "a rate".to_owned(),
         OptionValues::OneOf(names) => format!("one of {}", names.join(", ")),
     };
     let default_of = if key == "stack_options" { " in linux" } else { "" };

@@ -93,7 +93,7 @@ pub enum Kind {
     Algorithm,
     /// A scheduler of multipath connections.
     Scheduler,
-    /// `tcp`, `udt`, `udp` or `quic`.
+    /// `tcp`, `udt`, `udp`, `quic` or `rtp`.
     Transport,
     /// The name of a TCP stack.
     Stack,
@@ -101,7 +101,7 @@ pub enum Kind {
     FlowStack,
     /// Fields of a stack.
     StackOptions,
-    /// Options of UDT or QUIC.
+    /// Options of UDT, QUIC or media.
     TransportOptions,
     /// Names of links.
     Path,
@@ -301,7 +301,7 @@ pub static FLOW: Table = Table {
             DefaultValue::Required,
             "the congestion control algorithm, such as \"cubic\", \"cubic(hystart=off)\", or one \
              of your own, \"my_module:MyCC\" or \"my_file.py:MyCC\"; over QUIC also one of the \
-             stack, such as \"quinn:cubic\"; \"none\" over UDP",
+             stack, such as \"quinn:cubic\"; \"scream\" or \"gcc\" for media over RTP; \"none\" over UDP",
         ),
         key(
             "path",
@@ -374,7 +374,8 @@ pub static FLOW: Table = Table {
             "app_rate",
             Kind::Rate,
             DefaultValue::Absent("no limit"),
-            "the rate at which its application writes, such as \"5 Mbit/s\"",
+            "the rate at which its application writes, such as \"5 Mbit/s\"; the maximum rate of media \
+             over RTP",
         ),
         key(
             "app_rates",
@@ -393,15 +394,15 @@ pub static FLOW: Table = Table {
             "transport",
             Kind::Transport,
             DefaultValue::Text("tcp"),
-            "its transport, \"tcp\", \"udt\", \"quic\", or \"udp\", which sends at its app_rate \
-             whatever happens",
+            "its transport, \"tcp\", \"udt\", \"quic\", \"rtp\" for media, or \"udp\", which sends at its \
+             app_rate whatever happens",
         ),
         key(
             "transport_options",
             Kind::TransportOptions,
             DefaultValue::EmptyTable,
-            "options of UDT, such as { receive_buffer = 20000 }, or of QUIC, such as \
-             { mtu_discovery = false }",
+            "options of UDT, such as { receive_buffer = 20000 }, of QUIC, such as \
+             { mtu_discovery = false }, or of media, such as { fps = 30, ecn = \"l4s\" }",
         ),
         key(
             "stack",

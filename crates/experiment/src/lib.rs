@@ -24,6 +24,7 @@ pub mod quantity;
 pub mod quic;
 mod read;
 mod resolve;
+pub mod rtp;
 mod scenario;
 mod schema;
 mod set;

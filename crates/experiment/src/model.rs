@@ -122,9 +122,9 @@ pub struct Flow {
     pub app_rates: Option<Value>,
     /// How many such flows there are.
     pub repeat: u64,
-    /// `tcp`, `udt`, `udp` or `quic`.
+    /// `tcp`, `udt`, `udp`, `quic` or `rtp`.
     pub transport: String,
-    /// Options of UDT or QUIC.
+    /// Options of UDT, QUIC or media.
     pub transport_options: Options,
     /// Its TCP or QUIC stack.
     pub stack: Option<String>,

@@ -5,7 +5,7 @@
 use crate::call::grouped;
 use crate::diagnostic::{KeyPath, Problem, key_path};
 use crate::model::{Experiment, Flow, Options};
-use crate::quantity::{TIME, ValueError, fail, shown};
+use crate::quantity::{RATE, TIME, ValueError, fail, shown};
 use crate::suggest::{did_you_mean, unknown};
 use dumbbell_tcp::{Ecn, Stack};
 use dumbbell_udt::TransportOptions;
@@ -31,6 +31,7 @@ impl TransportOption {
         match (self.values, self.name) {
             (Time(_), "delayed_ack_timeout") => "delayed_ack_ns".into(),
             (Time(_), name) => format!("{name}_ns").into(),
+            (Rate, name) => format!("{name}_bps").into(),
             (_, name) => name.into(),
         }
     }
@@ -45,11 +46,13 @@ pub enum OptionValues {
     Whole(u64, u64),
     /// A time of at least so many ns.
     Time(u64),
+    /// A rate above zero.
+    Rate,
     /// One of these texts.
     OneOf(&'static [&'static str]),
 }
 
-use OptionValues::{Bool, OneOf, Time, Whole};
+use OptionValues::{Bool, OneOf, Rate, Time, Whole};
 
 pub(crate) const fn option(
     name: &'static str,
@@ -280,6 +283,7 @@ pub(crate) fn written(known: &[TransportOption], value: &impl Serialize) -> Opti
     let option = |option: &TransportOption| {
         let value = match (&option.values, &fields[option.field().as_ref()]) {
             (Time(_), ns) => Value::from(TIME.format(ns.as_u64().unwrap_or_default())),
+            (Rate, bps) => Value::from(RATE.format(bps.as_u64().unwrap_or_default())),
             (_, value) => value.clone(),
         };
         (option.name.to_owned(), value)
@@ -345,6 +349,7 @@ impl OptionValues {
                 ns if ns >= min => Ok(Value::from(ns)),
                 _ => fail!("{given} is less than {}; write at least that", TIME.format(min)),
             },
+            (Rate, _) => RATE.parse(value).map(Value::from),
             (OneOf(names), Value::String(name)) if names.contains(&name.as_str()) => {
                 Ok(value.clone())
             }

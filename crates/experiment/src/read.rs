@@ -23,7 +23,7 @@ use std::collections::HashSet;
 /// The maximum number of seeds.
 pub(crate) const MAX_SEEDS: u64 = 100_000;
 
-pub(crate) const TRANSPORTS: [&str; 4] = ["tcp", "udt", "udp", "quic"];
+pub(crate) const TRANSPORTS: [&str; 5] = ["tcp", "udt", "udp", "quic", "rtp"];
 
 impl Experiment {
     /// Reads the text of an experiment file, with assignments that take precedence over it, such as

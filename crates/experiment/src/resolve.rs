@@ -9,9 +9,11 @@ use crate::model::{Experiment, Flow, Link, Seeds};
 use crate::options::{flow_udt, stack_options, udt_options};
 use crate::quantity::{BDP, Dimension, NO_QUEUE, Queue, RATE, SIZE, TIME, UNLIMITED};
 use crate::quic::{flow_quic, quic_options};
+use crate::rtp::{self, flow_rtp, rtp_options};
 use crate::timeline::{format_rates, format_reroutes, parse_rates, parse_reroutes};
 use crate::transfers::{ArrivalTimes, TransferSizes};
 use crate::{aqm, medium, trace};
+use dumbbell_rtp::RTP_HEADER;
 use dumbbell_sim::{MAX_TRANSFERS, UDP_HEADER, UDP_PAYLOAD};
 use dumbbell_tcp::{Scheduler, Stack};
 use dumbbell_units::Span;
@@ -93,6 +95,7 @@ impl Experiment {
             "udt" => flow_udt(flow, &at).expect("checked options").max_payload(),
             "udp" => UDP_PAYLOAD,
             "quic" => flow_quic(flow, &at).expect("checked options").payload(),
+            "rtp" => flow_rtp(flow, &at).expect("checked options").payload - RTP_HEADER,
             _ => self.flow_stack(flow, &base, &at).expect("a checked stack").mss,
         };
         self.flows.iter().map(payload).collect()
@@ -388,6 +391,10 @@ impl<'a> Resolver<'a> {
             let options = flow_udt(flow, &at).expect("checked options");
             resolved.transport_options = udt_options(&options);
         }
+        if flow.transport == "rtp" {
+            let options = flow_rtp(flow, &at).expect("checked options");
+            resolved.transport_options = rtp_options(&options);
+        }
         if flow.transport == "quic" {
             resolved.stack = Some(flow.quic_stack().to_owned());
             let options = flow_quic(flow, &at).expect("checked options");
@@ -540,6 +547,9 @@ fn full_packet(experiment: &Experiment, flow: &Flow, base: &Stack) -> u64 {
     }
     if flow.transport == "quic" {
         return u64::from(flow_quic(flow, at).expect("checked options").packet());
+    }
+    if flow.transport == "rtp" {
+        return u64::from(rtp::full_packet(&flow_rtp(flow, at).expect("checked options")));
     }
     let stack = experiment.flow_stack(flow, base, at).expect("a checked stack");
     u64::from(stack.mss) + u64::from(stack.header)

@@ -7,6 +7,7 @@ use crate::options::flow_udt;
 use crate::quantity::{PACKETS, Queue, RATE, SIZE, TIME};
 use crate::quic::{flow_quic, quic_options};
 use crate::resolve::checked;
+use crate::rtp::{flow_rtp, scenario_options};
 use crate::timeline::{parse_rates, parse_reroutes};
 use crate::trace::parse_times;
 use crate::transfers::{ArrivalTimes, TransferSizes};
@@ -121,10 +122,16 @@ fn flow_spec(
     });
     let first = subflows.next().expect(RESOLVED);
     let udt = (flow.transport == "udt").then(|| flow_udt(flow, &key_path![]).expect(RESOLVED));
-    let external = (flow.transport == "quic").then(|| ExternalSpec {
+    let at = &key_path![];
+    let (stack, options) = match flow.transport.as_str() {
+        "quic" => (flow.quic_stack(), quic_options(&flow_quic(flow, at).expect(RESOLVED))),
+        "rtp" => ("", scenario_options(&flow_rtp(flow, at).expect(RESOLVED))),
+        _ => Default::default(),
+    };
+    let external = matches!(flow.transport.as_str(), "quic" | "rtp").then(|| ExternalSpec {
         transport: flow.transport.clone(),
-        stack: flow.quic_stack().to_owned(),
-        options: quic_options(&flow_quic(flow, &key_path![]).expect(RESOLVED)),
+        stack: stack.to_owned(),
+        options,
     });
     let stack = match udt {
         Some(_) => Stack::linux(),

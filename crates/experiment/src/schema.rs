@@ -12,6 +12,7 @@ use crate::options::{OptionValues, STACK_OPTIONS, TransportOption, UDT_OPTIONS};
 use crate::quantity::{Dimension, NO_QUEUE, QUEUE_DIMENSIONS, RATE, SIZE, TIME, UNLIMITED};
 use crate::quic::QUIC_OPTIONS;
 use crate::read::{MAX_SEEDS, TRANSPORTS, all_stacks};
+use crate::rtp::{RTP_OPTIONS, media_names};
 use crate::sweep::COMBINE;
 use crate::template::TEMPLATES;
 use crate::transfers::{ARRIVALS, SIZES};
@@ -135,7 +136,9 @@ fn value(kind: Kind) -> Value {
         Kind::Stack => json!({"enum": Stack::NAMES}),
         Kind::StackOptions => options(STACK_OPTIONS.iter()),
         Kind::FlowStack => json!({"enum": all_stacks()}),
-        Kind::TransportOptions => options(UDT_OPTIONS.iter().chain(QUIC_OPTIONS)),
+        Kind::TransportOptions => {
+            options(UDT_OPTIONS.iter().chain(QUIC_OPTIONS).chain(RTP_OPTIONS))
+        }
         Kind::Path => list(text()),
         Kind::Paths => json!({"type": "array", "items": list(text()), "maxItems": MAX_PATHS}),
         Kind::Periods => list(quantity(&[&TIME])),
@@ -204,6 +207,7 @@ fn algorithm() -> Value {
     json!({"anyOf": [
         {"enum": NAMES},
         {"enum": [NO_ALGORITHM]},
+        {"enum": media_names().collect::<Vec<_>>()},
         {"type": "string", "pattern": format!(r"^\s*({names})\s*(\(.*\))?\s*$")},
         {"type": "string", "pattern": r"^.+:\w+\s*(\(.*\))?$"},
         {"type": "object", "properties": {"name": name}, "required": ["name"]},
@@ -218,6 +222,7 @@ fn options(known: impl Iterator<Item = &'static TransportOption>) -> Value {
                 json!({"type": "integer", "minimum": min, "maximum": max})
             }
             OptionValues::Time(_) => quantity(&[&TIME]),
+            OptionValues::Rate => quantity(&[&RATE]),
             OptionValues::OneOf(names) => json!({"enum": names}),
         };
         schema["description"] = Value::from(sentence(option.about));

@@ -15,7 +15,7 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _core {
     use dumbbell_cc::NAMES;
-    use dumbbell_experiment::{algorithm, options, quic};
+    use dumbbell_experiment::{algorithm, options, quic, rtp};
     use dumbbell_tcp::{Scheduler, Stack};
     use dumbbell_udt::TransportOptions;
     use pyo3::exceptions::PyValueError;
@@ -100,6 +100,19 @@ mod _core {
             (stack.name, stack.about, algorithms)
         });
         stacks.collect()
+    }
+
+    /// The names of the algorithms of media.
+    #[pyfunction]
+    fn media_algorithms() -> Vec<&'static str> {
+        dumbbell_rtp::ALGORITHMS.iter().map(|(name, _)| *name).collect()
+    }
+
+    /// The options of media over RTP, with their defaults.
+    #[pyfunction]
+    fn rtp_options(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+        let options = rtp::rtp_options(&dumbbell_rtp::RtpOptions::default());
+        loads(py, &serde_json::json!(options))
     }
 
     /// The predefined TCP stacks: name -> option -> value.

@@ -82,6 +82,8 @@ pub struct RunOutput {
     #[pyo3(get)]
     transfers: Py<Table>,
     #[pyo3(get)]
+    frames: Py<Table>,
+    #[pyo3(get)]
     meta: Py<PyDict>,
     #[pyo3(get)]
     capture: Option<Py<Capture>>,
@@ -144,6 +146,7 @@ impl RunOutput {
             subflow_series: table(Table::new(output.subflow_series.into_columns()))?,
             subflow_internals: table(Table::new(output.subflow_internals.into_columns()))?,
             transfers: table(Table::new(output.transfers.into_columns()))?,
+            frames: table(Table::new(output.frames.into_columns()))?,
             meta: meta.unbind(),
             capture,
         })
@@ -191,7 +194,8 @@ pub fn simulate(
 
 /// Custom algorithms, and the endpoints that are not the simulator's own.
 fn with_endpoints(algorithms: BTreeMap<String, AlgorithmFactory>) -> Factories {
-    let endpoints = BTreeMap::from([("quic".to_owned(), dumbbell_quic::endpoints())]);
+    let endpoints = [("quic", dumbbell_quic::endpoints()), ("rtp", dumbbell_rtp::endpoints())];
+    let endpoints = endpoints.map(|(name, factory)| (name.to_owned(), factory)).into();
     Factories { algorithms, endpoints }
 }
 

@@ -4,7 +4,7 @@ use crate::datagram::{Datagram, EcnCodepoint, Payloads};
 use crate::sample::Sampled;
 use crate::scenario::FlowSpec;
 use crate::sim_endpoint::SimEndpoint;
-use crate::tables::{FlowRow, SeriesRow};
+use crate::tables::{FlowRow, FrameRow, SeriesRow};
 use dumbbell_cc::{Algorithm, ConnectionConfig, Metric};
 use dumbbell_net::Endpoint;
 use dumbbell_units::Time;
@@ -43,6 +43,9 @@ pub trait DatagramEndpoint: Send {
     fn is_complete(&self) -> bool {
         false
     }
+
+    /// Gives a row for each frame of media that was captured; its flow is filled in.
+    fn frames(&self, _push: &mut dyn FnMut(FrameRow)) {}
 }
 
 /// The sender and the receiver of a flow.
@@ -211,6 +214,10 @@ impl Sampled for DatagramHost {
 
     fn is_complete(&self) -> bool {
         self.endpoint.is_complete()
+    }
+
+    fn frames(&self, push: &mut dyn FnMut(FrameRow)) {
+        self.endpoint.frames(push);
     }
 }
 

@@ -315,6 +315,11 @@ where
         self.events
     }
 
+    /// Whether a port has an endpoint; it may be vacant.
+    pub fn has_endpoint(&self, id: EndpointId) -> bool {
+        self.slots[self.first_port(id).0 as usize].endpoint.is_some()
+    }
+
     /// The endpoint of a port.
     #[inline]
     pub fn endpoint(&self, id: EndpointId) -> &E {

@@ -8,7 +8,7 @@ use crate::multipath_host::MultipathHost;
 use crate::pdu::{Pdu, SimPacket};
 use crate::sample::Sampled;
 use crate::sim_endpoint::SimEndpoint;
-use crate::tables::{FlowRow, SeriesRow};
+use crate::tables::{FlowRow, FrameRow, SeriesRow};
 use crate::tcp_host::TcpHost;
 use crate::udp_host::UdpHost;
 use crate::udt_host::UdtHost;
@@ -134,6 +134,10 @@ impl Sampled for AnyHost {
 
     fn is_complete(&self) -> bool {
         forward!(self, host => host.is_complete())
+    }
+
+    fn frames(&self, push: &mut dyn FnMut(FrameRow)) {
+        forward!(self, host => host.frames(push));
     }
 
     fn subflows(&self) -> u8 {

@@ -61,6 +61,9 @@ pub use scenario::{
 };
 pub use sender_rows::{fill_flow_row, fill_series_row};
 pub use sim_endpoint::SimEndpoint;
-pub use tables::{Column, FlowRow, Flows, Internals, LinkRow, Links, Series, SeriesRow, Transfers};
+pub use tables::{
+    Column, FlowRow, Flows, FrameRow, Frames, Internals, LinkRow, Links, Series, SeriesRow,
+    Transfers,
+};
 pub use transfer_spec::{ArrivalProcess, Sizes, TransferSpec};
 pub use udp_host::{UDP_HEADER, UDP_PAYLOAD};

@@ -13,7 +13,7 @@ use crate::packet_log::PacketLog;
 use crate::pdu::SimPacket;
 use crate::sample::Sampler;
 use crate::scenario::{Scenario, ScenarioError};
-use crate::tables::{FlowRow, Flows, Internals, Links, Series, Transfers};
+use crate::tables::{FlowRow, Flows, FrameRow, Frames, Internals, Links, Series, Transfers};
 use crate::tcp_host::TcpHost;
 use crate::transfers::TransferRuns;
 use dumbbell_net::{DropReason, LinkId};
@@ -46,6 +46,8 @@ pub struct RunOutput {
     pub packets: PacketLog,
     /// One row per transfer of flows that consist of many.
     pub transfers: Transfers,
+    /// One row per frame of flows of media.
+    pub frames: Frames,
 }
 
 /// The observers of a run; `T` is [`HopLog`], or `()` in runs that record no hops.
@@ -176,6 +178,7 @@ impl<H: SimHost, T: Observer<H::Packet>> Running<H, T> {
     fn into_output(self) -> RunOutput {
         let Running { flows, engine, mut transfers, sampler, .. } = self;
         let table = flow_table(&flows, &engine, &mut transfers);
+        let frames = frame_table(&flows, &engine);
         let subflows = subflow_table(&flows, &engine, &engine.observer().meter);
         RunOutput {
             data_packets: table.sent.iter().sum(),
@@ -189,6 +192,7 @@ impl<H: SimHost, T: Observer<H::Packet>> Running<H, T> {
             events: engine.events(),
             packets: engine.into_observer().log,
             transfers: transfers.into_table(),
+            frames,
         }
     }
 }
@@ -336,6 +340,20 @@ fn flow_table<H: SimHost, O: Observer<H::Packet>>(
             engine.endpoint(plan.sender().peer()).finish(&mut row);
         }
         table.push(row);
+    }
+    table
+}
+
+fn frame_table<H: SimHost, O: Observer<H::Packet>>(
+    flows: &[FlowPlan],
+    engine: &Engine<H, O>,
+) -> Frames {
+    let mut table = Frames::default();
+    for (flow, plan) in (0..).zip(flows) {
+        if engine.has_endpoint(plan.sender()) {
+            let sender = engine.endpoint(plan.sender());
+            sender.frames(&mut |row| table.push(FrameRow { flow, ..row }));
+        }
     }
     table
 }

@@ -4,7 +4,7 @@ use crate::engine::{EndpointId, Engine};
 use crate::host::SimHost;
 use crate::observer::Observer;
 use crate::sim_endpoint::SimEndpoint;
-use crate::tables::{FlowRow, Internals, LinkRow, Links, Series, SeriesRow};
+use crate::tables::{FlowRow, FrameRow, Internals, LinkRow, Links, Series, SeriesRow};
 use crate::transfers::TransferRuns;
 use dumbbell_cc::Metric;
 use dumbbell_net::{LinkId, Packet};
@@ -23,6 +23,9 @@ pub trait Sampled {
 
     /// Whether the flow is complete, so that its state no longer changes.
     fn is_complete(&self) -> bool;
+
+    /// Gives a row for each frame of media.
+    fn frames(&self, _push: &mut dyn FnMut(FrameRow)) {}
 
     /// The number of subflows; 0 unless it is a multipath connection.
     fn subflows(&self) -> u8 {

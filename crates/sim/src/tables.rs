@@ -214,6 +214,20 @@ table! {
     }
 }
 
+table! {
+    /// The result of every frame of the flows of media, by flow and in the order of their capture.
+    Frames of FrameRow {
+        /// Index of the flow in the scenario.
+        flow: u32,
+        /// When it was captured, s.
+        start: f64,
+        /// Bytes of its media.
+        bytes: u64,
+        /// When all of them had arrived, s.
+        completed: Option<f64>,
+    }
+}
+
 /// Internals of algorithms at the sampling interval: one row per value.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Internals {

@@ -68,6 +68,8 @@ fn fail(error: &JsValue, name: &str, now: Time) {
 /// Sets the factories of the flows with an algorithm of the user's code.
 pub(crate) fn set_factories(scenario: &mut Scenario) {
     for flow in &mut scenario.flows {
+        let is_media = flow.external.as_ref().is_some_and(|spec| spec.transport == "rtp");
+        flow.endpoint_factory = is_media.then(dumbbell_rtp::endpoints);
         let Some(Ok(custom)) = Custom::parse(&flow.cc) else { continue };
         let options = serde_json::to_string(&custom.options).unwrap_or_default();
         let class = custom.class;

@@ -123,6 +123,7 @@ impl Tables {
                 ("subflow_series", output.subflow_series.into_columns()),
                 ("subflow_internals", output.subflow_internals.into_columns()),
                 ("transfers", output.transfers.into_columns()),
+                ("frames", output.frames.into_columns()),
             ],
         }
     }

@@ -61,7 +61,7 @@ def list_all(json: options.Json = False) -> None:
     }
     if json:
         own = {name: algorithms for name, _, algorithms in _core.quic_stacks()}
-        catalogue = {"algorithms": _core.algorithms(), "templates": templates, "aqms": aqms}
+        catalogue = {"algorithms": _core.algorithms(), "media": _core.media_algorithms(), "templates": templates, "aqms": aqms}
         catalogue |= {"stacks": stacks, "quic_stacks": own}
         print_json(catalogue | {"papers": titles, "metrics": meanings})
         return
@@ -80,6 +80,8 @@ def list_all(json: options.Json = False) -> None:
     }
     print_text('Algorithms, for cc = "NAME" or "NAME(option=value, ...)":')
     print_text("  " + ", ".join(_core.algorithms()))
+    print_text('Algorithms of media, for transport = "rtp":')
+    print_text("  " + ", ".join(_core.media_algorithms()))
     for title, meaning in (
         ('Templates of links, for template = "NAME" or "NAME(option=value, ...)":', templates),
         ('AQMs of links, for aqm = "NAME" or "NAME(option=value, ...)":', aqms),

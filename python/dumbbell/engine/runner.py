@@ -236,7 +236,7 @@ def _refuse_others(resolved: Sequence[Experiment], *, is_real: bool) -> None:
                 'a program sends real packets; run it with the backend "linux"',
                 "command",
             )
-        elif flow.transport in {"udp", "quic"} and is_real:
+        elif flow.transport in {"udp", "quic", "rtp"} and is_real:
             problem, key = f'"{flow.transport}" is simulated only; leave --backend out', "transport"
         elif flow.arrivals is not None and is_real:
             problem, key = "many transfers are simulated only; leave --backend out", "arrivals"

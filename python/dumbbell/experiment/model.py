@@ -168,9 +168,10 @@ class Flow(_Table):
         app_rate: The rate at which its application writes; None for no limit.
         app_rates: Instead of `app_rate`, a schedule: pairs of time after its start and rate.
         repeat: How many such flows there are.
-        transport: ``"tcp"``, ``"udt"``, ``"quic"``, or ``"udp"``, which sends at its `app_rate`
-            whatever happens; then `cc` is ``"none"``.
-        transport_options: Options of UDT or QUIC.
+        transport: ``"tcp"``, ``"udt"``, ``"quic"``, ``"rtp"`` for media, whose maximum rate
+            `app_rate` is, or ``"udp"``, which sends at its `app_rate` whatever happens; then `cc`
+            is ``"none"``.
+        transport_options: Options of UDT, QUIC or media.
         stack: Its TCP stack; None for the experiment's. Over QUIC ``"quinn"`` or ``"noq"``; None
             for that of `cc`, or ``"quinn"``.
         stack_options: Options of its stack.

@@ -29,6 +29,7 @@ FIGURES: Final = {
     "states": "the states of BBR's flows",
     "round-trips": "smoothed round-trip times",
     "queues": "the bytes in the queue of every link",
+    "frame-delays": "of flows of media, the delay of each frame",
     "completion-times": "of flows of many transfers, the share of transfers that took no longer",
     "links": "the capacity of every link behind the throughput in it, above its queueing delay",
 }
@@ -106,11 +107,14 @@ def _choose(
             rows += [(kind, link) for link in links if link in limited for kind in _OF_LINK]
         elif part == "completion-times":
             rows += [(part, None)] if run.transfers.width else []
+        elif part == "frame-delays":
+            rows += [(part, None)] if run.frames.width else []
         elif part != "states" or _states(run).height:
             rows.append((part, None))
     if not rows:
         lacks = {
             "states": "flow of this result shows states, only BBR does",
+            "frame-delays": "flow of this result has media",
             "completion-times": "flow of this result consists of many transfers",
         }
         why = lacks.get(name, "link of this result has a rate, a queue and samples")
@@ -200,6 +204,8 @@ def _draw_panel(axes: Axes, run: SampledRuns, part: str, link: str | None) -> No
         axes.set_ylabel("RTT (ms)")
     elif part == "completion-times":
         _draw_completion_times(axes, run)
+    elif part == "frame-delays":
+        _draw_frame_delays(axes, run)
     elif part == "queues":
         t, queue = run.links.filter(link=link).select("t", "queue_bytes").to_numpy().T
         axes.plot(t, queue / 1e3, color=FAINT, linewidth=0.7)
@@ -238,6 +244,14 @@ def _draw_completion_times(axes: Axes, run: SampledRuns) -> None:
     axes.set_ylim(0, 1)
     axes.set_xlabel("completion time (ms)")
     axes.set_ylabel("share of transfers\nthat took no longer")
+
+
+def _draw_frame_delays(axes: Axes, run: SampledRuns) -> None:
+    """Draws the delay of every frame of media by its capture."""
+    delays = metrics.frame_delays(run).drop_nulls("delay").rename({"start": "t"})
+    figures.flows(axes, _flows(run, delays), "delay", scale=1e3)
+    axes.set_ylim(bottom=0)
+    axes.set_ylabel("frame delay (ms)")
 
 
 def _draw_throughputs(axes: Axes, run: SampledRuns, only: Sequence[str] | None = None) -> None:

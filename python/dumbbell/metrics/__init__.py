@@ -14,6 +14,7 @@ from dumbbell.metrics.convergence_times import (
 from dumbbell.metrics.fairness import fairness, harm, jain, jain_over_time
 from dumbbell.metrics.intervals import Estimate, mean, means_over_seeds, median
 from dumbbell.metrics.links import drain_times, link_summary, link_windows, utilisation
+from dumbbell.metrics.media import FRAME_METRICS, frame_delays, frame_summary
 from dumbbell.metrics.rates import (
     Runs,
     SampledRuns,
@@ -56,11 +57,14 @@ METRICS = (
     completion_times,
     transfer_summary,
     responsiveness,
+    frame_delays,
+    frame_summary,
 )
 """The metrics that `dumbbell list` and the reference show."""
 
 __all__ = [
     "FLOW_METRICS",
+    "FRAME_METRICS",
     "METRICS",
     "TRANSFER_METRICS",
     "Estimate",
@@ -72,6 +76,8 @@ __all__ = [
     "drain_times",
     "fair_time",
     "fairness",
+    "frame_delays",
+    "frame_summary",
     "goodput",
     "group_throughput",
     "harm",

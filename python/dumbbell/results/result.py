@@ -67,6 +67,8 @@ class Result:
             their paths; without rows or columns if there are none.
         transfers: One row per seed and transfer of the flows that consist of many: start, bytes,
             completed, sent, retransmitted, timeouts; without rows or columns if there are none.
+        frames: One row per seed and frame of the flows of media: start, bytes, completed; without
+            rows or columns if there are none.
         captures: By seed, the packets of the flows that are logged; empty for a result that was
             read from a folder.
     """
@@ -81,6 +83,7 @@ class Result:
     subflow_series: pl.DataFrame = field(default_factory=pl.DataFrame)
     subflow_internals: pl.DataFrame = field(default_factory=pl.DataFrame)
     transfers: pl.DataFrame = field(default_factory=pl.DataFrame)
+    frames: pl.DataFrame = field(default_factory=pl.DataFrame)
     captures: Mapping[int, Capture] = field(default_factory=dict)
 
     def __repr__(self) -> str:
@@ -203,9 +206,8 @@ class Result:
             both = pl.concat([plain, split], how="vertical_relaxed").cast(keys)
             by = ["seed"] if table == "flows" else ["seed", "t"]
             changed[table] = both.sort(*by, "flow", maintain_order=True)
-        return Result(
-            self.experiment, self.meta, links=self.links, transfers=self.transfers, **changed
-        )
+        same = {"links": self.links, "transfers": self.transfers, "frames": self.frames}
+        return Result(self.experiment, self.meta, **same, **changed)
 
     def capacity(self, link: str, begin: float, end: float) -> float | None:
         """Bits that a link could send from `begin` to `end`, s; None if that is no limit, or none.

@@ -52,7 +52,7 @@ def summary_tables(
 ) -> list[Table]:
     """The flows of a result, its links, and transfers: means over the seeds, with their intervals.
 
-    There is a table of transfers if a flow consists of many.
+    There is a table of transfers if a flow consists of many, and one of media if a flow has frames.
     `label` is how algorithms are named.
     """
     summary = summary or Summary.of(result)
@@ -62,6 +62,8 @@ def summary_tables(
     tables = [_flows(result, summary, label), links]
     if result.transfers.width:
         tables.append(_transfers(result, label))
+    if result.frames.width:
+        tables.append(_media(result, label))
     return tables
 
 
@@ -74,6 +76,18 @@ def _transfers(result: Result, label: Callable[[str], str]) -> Table:
     ]
     note = "Slowdown: the completion time over that of an idle path."
     columns = [Column("Flow of transfers"), Column("Algorithm"), *map(Column.of, _OF_TRANSFERS)]
+    return Table(columns, rows, f"{note} {MEANS}" if len(result.seeds) > 1 else note)
+
+
+def _media(result: Result, label: Callable[[str], str]) -> Table:
+    """The frames of the flows of media."""
+    summary = metrics.frame_summary(result)
+    rows = [
+        [flow, label(str(cc)), *row]
+        for flow, cc, *row in means(summary, ["flow", "cc"], metrics.FRAME_METRICS)
+    ]
+    note = "Frame delay: from capture to the last packet; late: above 400 ms."
+    columns = [Column("Flow of media"), Column("Algorithm"), *map(Column.of, metrics.FRAME_METRICS)]
     return Table(columns, rows, f"{note} {MEANS}" if len(result.seeds) > 1 else note)
 
 

@@ -50,7 +50,10 @@ SUBFLOW_TABLES: Final = {
 TRANSFERS: Final = "transfers"
 """The table that a result with flows of many transfers has of these."""
 
-OPTIONAL: Final = (*SUBFLOW_TABLES.values(), TRANSFERS)
+FRAMES: Final = "frames"
+"""The table that a result with flows of media has of their frames."""
+
+OPTIONAL: Final = (*SUBFLOW_TABLES.values(), TRANSFERS, FRAMES)
 """The tables that not every result has."""
 
 _ALL: Final = (*TABLES, *OPTIONAL)
@@ -103,6 +106,7 @@ class RunOutput:
     subflow_internals: pl.DataFrame
     meta: _core.Meta  # how much was simulated
     transfers: pl.DataFrame = field(default_factory=pl.DataFrame)
+    frames: pl.DataFrame = field(default_factory=pl.DataFrame)
     # How well the machine did with real packets: lateness of packets (``late_mean_s``,
     # ``late_p99_s``, ``late_max_s``, and when the latest was due, ``late_max_at_s``), packets that
     # devices dropped, the share of the processors that was stolen, whether they were kept from
@@ -135,13 +139,13 @@ class FinishedRun:
 
 
 def tables(
-    runs: Sequence[FinishedRun], only: Collection[str] = (*TABLES, TRANSFERS)
+    runs: Sequence[FinishedRun], only: Collection[str] = (*TABLES, TRANSFERS, FRAMES)
 ) -> dict[str, pl.DataFrame]:
     """The tables of some runs, one below the other in their order.
 
     Args:
         runs: The runs; those that share a `Participants` cost less.
-        only: Which of `TABLES` and `TRANSFERS`.
+        only: Which of `TABLES`, `TRANSFERS` and `FRAMES`.
     """
     those = {id(run.participants): run.participants for run in runs}.items()
     flows = _Names({key: one.flows for key, one in those})
@@ -155,8 +159,9 @@ def tables(
     for table, of_subflows in SUBFLOW_TABLES.items():
         if table in only and len(subflows.names):
             made[of_subflows] = _named(runs, of_subflows, subflows)
-    if TRANSFERS in only and any(len(getattr(run.output, TRANSFERS)) for run in runs):
-        made[TRANSFERS] = _named(runs, TRANSFERS, flows)
+    for table in (TRANSFERS, FRAMES):
+        if table in only and any(len(getattr(run.output, table)) for run in runs):
+            made[table] = _named(runs, table, flows)
     return made
 
 

@@ -13,8 +13,16 @@ from dumbbell.engine import simulation
 from dumbbell.engine.cluster import check_build
 from dumbbell.errors import DumbbellError
 from dumbbell.experiment.capacity import capacity
+from dumbbell.metrics.media import delays_of, frames_of, over_frames
 from dumbbell.metrics.transfers import over_transfers, summary_of, times_of
-from dumbbell.results.tables import TRANSFERS, FinishedRun, FlowInfo, Participants, tables
+from dumbbell.results.tables import (
+    FRAMES,
+    TRANSFERS,
+    FinishedRun,
+    FlowInfo,
+    Participants,
+    tables,
+)
 from dumbbell.sweeps.plan import EFFORT, Run, build
 
 if TYPE_CHECKING:
@@ -51,6 +59,7 @@ class _Chunk:
     links: pl.DataFrame
     scenarios: list[dict[str, Any]]
     transfers: pl.DataFrame = field(default_factory=pl.DataFrame)
+    frames: pl.DataFrame = field(default_factory=pl.DataFrame)
 
     def capacities(self, spans: pl.DataFrame) -> list[float | None]:
         keys = ("rate_bps", "rates", "trace_ms", "bucket_bytes")
@@ -106,14 +115,16 @@ def simulate(
         monitor.over, monitor.cost = monitor.over + monitor.cost, 0.0
         finished.append(FinishedRun(number, _participants(scenario), output))
         scenarios.append(scenario)
-    made = tables(finished, only=("flows", "series", "links", TRANSFERS))
+    made = tables(finished, only=("flows", "series", "links", TRANSFERS, FRAMES))
     chunk = _Chunk(**made, scenarios=scenarios)
     flows, links = metrics.summary(chunk), metrics.link_summary(chunk)
     effort = {name: [run.output.meta[name] for run in finished] for name in EFFORT}
     summary = metrics.run_summary(chunk, flows, links).hstack(pl.DataFrame(effort))
     kept = {"runs": summary, "flows": flows, "links": links}
     if chunk.transfers.width:
-        kept |= _with_transfers(chunk, summary, flows)
+        kept |= _with_transfers(chunk, kept["runs"], kept["flows"])
+    if chunk.frames.width:
+        kept |= _with_frames(chunk, kept["runs"], kept["flows"])
     kept |= {"series": chunk.series, "link_series": chunk.links} if series else {}
     names = pl.Series("run", [run.name for run in runs])
     return {name: _with_names(table, names) for name, table in kept.items()}
@@ -125,6 +136,19 @@ def _with_transfers(chunk: _Chunk, runs: pl.DataFrame, flows: pl.DataFrame) -> T
     times = times_of(chunk.transfers, rated)
     of_runs = times.group_by("seed").agg(over_transfers())
     of_flows = summary_of(times, rated).drop("cc")
+    return {
+        "runs": runs.join(of_runs, on="seed", how="left", maintain_order="left"),
+        "flows": flows.join(of_flows, on=["seed", "flow"], how="left", maintain_order="left"),
+    }
+
+
+def _with_frames(chunk: _Chunk, runs: pl.DataFrame, flows: pl.DataFrame) -> Tables:
+    """The tables of runs and flows with the metrics of their media, null without any."""
+    delays = delays_of(chunk.frames)
+    ends = chunk.flows.select("seed", "flow", "end", span=pl.col("end") - pl.col("start"))
+    known = delays.join(ends, on=["seed", "flow"], maintain_order="left")
+    of_runs = known.group_by("seed").agg(over_frames())
+    of_flows = frames_of(delays, chunk.flows).drop("cc")
     return {
         "runs": runs.join(of_runs, on="seed", how="left", maintain_order="left"),
         "flows": flows.join(of_flows, on=["seed", "flow"], how="left", maintain_order="left"),

@@ -1,0 +1,70 @@
+//! The loss-based controller (draft, section 6).
+
+use dumbbell_units::{Span, Time};
+
+/// Interval of the updates, as that of RTCP receiver reports.
+const INTERVAL: Span = Span::from_secs(1);
+
+/// A rate by the share of lost packets.
+#[derive(Clone, Debug, Default)]
+pub(super) struct LossBased {
+    /// As_hat, bit/s, while it is below the delay-based rate.
+    rate: Option<f64>,
+    packets: u32,
+    lost: u32,
+    updated_at: Time,
+}
+
+impl LossBased {
+    pub(super) fn on_packet(&mut self, is_lost: bool) {
+        self.packets += 1;
+        self.lost += u32::from(is_lost);
+    }
+
+    /// Updates the rate once per interval. It stays within the delay-based one, as in libwebrtc: a
+    /// reduction begins at the rate in use.
+    pub(super) fn update(&mut self, now: Time, delay_based: f64) {
+        if now.since(self.updated_at) >= INTERVAL && self.packets > 0 {
+            let share = f64::from(self.lost) / f64::from(self.packets);
+            let rate = self.rate.unwrap_or(delay_based).min(delay_based);
+            self.rate = if share > 0.1 {
+                Some(rate * (1.0 - 0.5 * share))
+            } else if share >= 0.02 {
+                Some(rate)
+            } else {
+                self.rate.map(|rate| rate * 1.05)
+            };
+            (self.packets, self.lost, self.updated_at) = (0, 0, now);
+        }
+        self.rate = self.rate.filter(|rate| *rate < delay_based || self.lost > 0);
+    }
+
+    /// bit/s; `None` if losses do not limit the rate.
+    pub(super) fn target(&self) -> Option<f64> {
+        self.rate
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The rate after a second in which so many of 100 packets are lost, from 1 Mbit/s on.
+    fn after(lost: [u32; 2]) -> Option<f64> {
+        let mut loss = LossBased::default();
+        for (second, lost) in (1..).zip(lost) {
+            (0..100).for_each(|packet| loss.on_packet(packet < lost));
+            loss.update(Time::ZERO + Span::from_secs(second), 1e6);
+        }
+        loss.target()
+    }
+
+    #[test]
+    fn the_rate_follows_equation_6_of_the_draft() {
+        // Above 10 %: (1 - 0.5 p); from 2 % to 10 %: unchanged; below 2 %: 1.05.
+        assert_eq!(after([0, 0]), None);
+        assert_eq!(after([20, 5]), Some(0.9e6));
+        assert_eq!(after([20, 1]), Some(0.9e6 * 1.05));
+        assert_eq!(after([20, 40]), Some(0.9e6 * 0.8));
+    }
+}
