@@ -29,7 +29,7 @@ FIGURES: Final = {
     "states": "the states of BBR's flows",
     "round-trips": "smoothed round-trip times",
     "queues": "the bytes in the queue of every link",
-    "frame-delays": "of flows of media, the delay of each frame",
+    "frame-delays": "of flows of media, the delay of each frame, below the throughputs",
     "completion-times": "of flows of many transfers, the share of transfers that took no longer",
     "links": "the capacity of every link behind the throughput in it, above its queueing delay",
 }
@@ -108,7 +108,7 @@ def _choose(
         elif part == "completion-times":
             rows += [(part, None)] if run.transfers.width else []
         elif part == "frame-delays":
-            rows += [(part, None)] if run.frames.width else []
+            rows += [("throughputs", None), (part, None)] if run.frames.width else []
         elif part != "states" or _states(run).height:
             rows.append((part, None))
     if not rows:
