@@ -320,7 +320,7 @@ impl MediaControl for Scream {
         let pace_bitrate = self.target_bitrate.max(RATE_PACE_MIN) * PACKET_PACING_HEADROOM;
         let nominal = self.target_bitrate / self.target_bitrate_max;
         let relaxed = (nominal - RELAXED_PACING_LIMIT_LOW) / (1.0 - RELAXED_PACING_LIMIT_LOW);
-        let scale = (1.0 - relaxed.min(1.0)).max(1.0 / MAX_RELAXED_PACING_FACTOR).min(1.0);
+        let scale = (1.0 - relaxed).clamp(1.0 / MAX_RELAXED_PACING_FACTOR, 1.0);
         Rate::from_bits_per_sec(pace_bitrate / scale)
     }
 
