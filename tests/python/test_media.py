@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
@@ -11,17 +11,16 @@ from command import output_of
 from polars.testing import assert_frame_equal
 
 import dumbbell
-from dumbbell import Experiment, ExperimentError, Flow, Link, metrics
-
+from dumbbell import Experiment, ExperimentError, Flow, Link, Result, metrics
 from dumbbell.results.summary import summary_tables
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
-def call(cc: str = "gcc", rate: str = "5 Mbit/s", **keys: object) -> Experiment:
+def call(cc: str = "gcc", rate: str = "5 Mbit/s", **keys: Any) -> Experiment:
     """A video call of at most 1 Mbit/s on a path of 20 ms."""
-    given = {"app_rate": "1 Mbit/s", "transport": "rtp", **keys}
+    given: dict[str, Any] = {"app_rate": "1 Mbit/s", "transport": "rtp", **keys}
     link = Link(name="access", rate=rate, delay="20 ms", queue="200 ms")
     return Experiment(duration="8 s", links=[link], flows=[Flow(name="call", cc=cc, **given)])
 
@@ -30,7 +29,8 @@ def test_an_idle_path_delays_frames_by_what_pacing_and_path_take() -> None:
     options = {"fps": 25, "size_noise": 0, "start_rate": "1 Mbit/s"}
     result = dumbbell.run(call(transport_options=options))
     row = metrics.frame_summary(result).row(0, named=True)
-    assert (row["frames"], row["frames_lost"], row["frames_late"]) == (201, 0, 0)  # one at the very end too
+    # One at the very end too.
+    assert (row["frames"], row["frames_lost"], row["frames_late"]) == (201, 0, 0)
     # 5000 bytes in 5 packets of 1000 at 2.5 Mbit/s: the last leaves 12.8 ms after the capture, and
     # takes 20 ms and the time of its 1028 bytes at 5 Mbit/s.
     expected = 4 * 1000 * 8 / 2.5e6 + 0.020 + 1028 * 8 / 5e6
@@ -54,6 +54,7 @@ def test_media_is_in_tables_json_storage_and_sweeps(tmp_path: Path) -> None:
     (tmp_path / "call.toml").write_text(call().to_toml())
     said = json.loads(output_of("run", "call.toml", "--json", cwd=tmp_path))["media"][0]
     loaded = dumbbell.load(tmp_path / "results" / "call")
+    assert isinstance(loaded, Result)
     assert said["frames"] == loaded.frames.height == 201
     assert_frame_equal(loaded.frames, dumbbell.run(call()).frames)
     titles = [column.title for column in summary_tables(loaded)[-1].columns]
@@ -85,9 +86,9 @@ def test_media_pauses_at_a_rate_of_zero() -> None:
         ({"bytes": "1 MB"}, "bytes: is not for media over RTP"),
     ],
 )
-def test_keys_that_do_not_fit_media_are_named(keys: dict[str, object], part: str) -> None:
+def test_keys_that_do_not_fit_media_are_named(keys: dict[str, Any], part: str) -> None:
     with pytest.raises(ExperimentError, match="flow") as error:
-        call(**keys)  # type: ignore[arg-type]
+        call(**keys)
     assert part in str(error.value)
 
 
@@ -102,9 +103,7 @@ def test_scream_uses_l4s_marks_to_keep_the_queue_short() -> None:
     delays = {}
     for ecn in ("off", "l4s"):
         options = {"ecn": ecn, "size_noise": 0}
-        flow = Flow(
-            cc="scream", transport="rtp", app_rate="20 Mbit/s", transport_options=options
-        )
+        flow = Flow(cc="scream", transport="rtp", app_rate="20 Mbit/s", transport_options=options)
         result = dumbbell.run(Experiment(duration="20 s", links=[link], flows=[flow]))
         delays[ecn] = result.flows["queue_delay_p95"].item()
         if ecn == "l4s":

@@ -61,7 +61,12 @@ def list_all(json: options.Json = False) -> None:
     }
     if json:
         own = {name: algorithms for name, _, algorithms in _core.quic_stacks()}
-        catalogue = {"algorithms": _core.algorithms(), "media": _core.media_algorithms(), "templates": templates, "aqms": aqms}
+        catalogue = {
+            "algorithms": _core.algorithms(),
+            "media": _core.media_algorithms(),
+            "templates": templates,
+            "aqms": aqms,
+        }
         catalogue |= {"stacks": stacks, "quic_stacks": own}
         print_json(catalogue | {"papers": titles, "metrics": meanings})
         return

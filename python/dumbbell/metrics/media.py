@@ -57,10 +57,10 @@ def frame_summary(result: SampledRuns) -> pl.DataFrame:
     """One row per seed and flow of media.
 
     Formulas: of `frame_delays` the mean, the 95th and the 99th percentile (interpolated) over the
-    frames that are complete; the shares of all frames that are lost, which are not complete although
-    captured more than a second before the end, and late, complete after more than 400 ms (ITU-T
-    G.114); and the rate of the media in complete frames, ``8 * sum(bytes) / span``, where ``span``
-    lasts from the flow's start to its end.
+    frames that are complete; the shares of all frames that are lost, which are not complete
+    although captured more than a second before the end, and late, complete after more than 400 ms
+    (ITU-T G.114); and the rate of the media in complete frames, ``8 * sum(bytes) / span``, where
+    ``span`` lasts from the flow's start to its end.
 
     Returns:
         Columns seed, flow, cc, frames, media_rate (bit/s), frame_delay_mean, frame_delay_p95,

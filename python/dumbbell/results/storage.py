@@ -40,7 +40,7 @@ _FILES: Final = ("experiment.toml", "meta.json", *(f"{table}.parquet" for table 
 _OPTIONAL: Final = re.compile(
     rf"({'|'.join(OPTIONAL)})\.parquet|packets-\d+-(sender|receiver)\.pcapng"
 )
-"""Files of multipath flows, of flows of many transfers, of flows of media, and of flows that are logged."""
+"""Files of multipath flows, of many transfers, of media, and of flows that are logged."""
 
 _ADDED: Final = re.compile(
     r"report\.html|(figure|windows|throughputs|states|round-trips|queues)\.(svg|png|pdf)"
