@@ -53,7 +53,8 @@ _KERNEL: Final = """\
 ## With real packets
 
 Three findings that surprised, on the first paths of the simulator's that show them: the kernel
-({kernel}) runs the same files with real packets, one run each.
+({kernel}) runs the same files with real packets, one run each. {same} of its {all} values are on the
+same side of the limit as the simulator's. The [data](dossiers-linux.json) have the settings.
 """
 
 
@@ -62,23 +63,24 @@ def _with_kernel(file: Path) -> str:
     if not file.is_file():
         return ""
     data = json.loads(file.read_text())
-    head = ("finding", "path", "algorithm", "simulator", "kernel")
-    rows = []
+    rows, sides = [], []
     for one in data["findings"]:
         column = Column(one["title"], number=True, unit=one["unit"], scale=one["scale"])
         what = f"{one['section']} {one['title']} above {with_unit(column, one['limit'])}"
         for path in one["paths"]:
+            where = path["path"]
             for cc in (one["worse"], one["better"]):
-                values = [
-                    with_unit(column, path[where].get(cc)) for where in ("simulator", "linux")
-                ]
-                rows.append((what, path["path"], label(cc), *values))
-                what = ""
+                both = [path[backend][cc] for backend in ("simulator", "linux")]
+                sides.append(len({value > one["limit"] for value in both}) == 1)
+                shown = [with_unit(column, x).replace("-", "\N{MINUS SIGN}") for x in both]
+                rows.append((what, where, label(cc), *shown))
+                what = where = ""
+    head = ("finding", "path", "algorithm", "simulator", "kernel")
     lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
     lines += [f"| {' | '.join(row)} |" for row in rows]
-    return (
-        _KERNEL.format(kernel=f"Linux {data['kernel'].partition('-')[0]}") + "\n" + "\n".join(lines)
-    )
+    kernel = f"Linux {data['kernel'].partition('-')[0]}"
+    said = _KERNEL.format(kernel=kernel, same=sum(sides), all=len(sides))
+    return said + "\n" + "\n".join(lines)
 
 
 def _evaluated(cc: str, paths: int) -> dict[str, Any]:

@@ -107,7 +107,10 @@ def _print(dossier: Dossier) -> None:
     else:
         print_text(words.heading(dossier))
     for suite in dossier.packs:
-        print_table(f"\n{suite.pack.title}", suite.table(dossier.algorithms))
+        print_text(f"\n{suite.pack.title}. {suite.note}")
+        for title, table in suite.tables(dossier.algorithms):
+            print_line()
+            print_table(title, table)
     for title, found in zip(("For it", "Against it"), dossier.extremes(), strict=True):
         for one in found:
             print_text(f"{title}: {words.named(one, dossier)}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import tomllib
 from dataclasses import dataclass
-from itertools import product
+from itertools import groupby, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -130,17 +130,27 @@ class Packed:
     seeds: int
     failures: dict[str, str]
 
-    def table(self, algorithms: Sequence[str]) -> Table:
-        """The results beside each other."""
-        columns = [Column("Test"), Column("Variant"), Column("Measure")]
-        columns += [Column(label(cc), number=True) for cc in algorithms]
-        rows = [
-            [f"{row.test.section} {row.test.title}", row.variant, row.kind.column.heading]
-            + [row.kind.column.format(row.found.get(cc)) for cc in algorithms]
-            for row in self.rows
-        ]
+    def tables(self, algorithms: Sequence[str]) -> list[tuple[str, Table]]:
+        """The results of each test beside each other, with its section and title."""
+        found = []
+        for title, group in groupby(self.rows, lambda row: f"{row.test.section} {row.test.title}"):
+            its = list(group)
+            named = [Column("Variant")] if any(row.variant for row in its) else []
+            columns = [*named, Column("Measure")]
+            columns += [Column(label(cc), number=True) for cc in algorithms]
+            rows = [
+                [*[row.variant][: len(named)], row.kind.column.heading]
+                + [row.kind.column.format(row.found.get(cc)) for cc in algorithms]
+                for row in its
+            ]
+            found.append((title, Table(columns, rows)))
+        return found
+
+    @property
+    def note(self) -> str:
+        """What to know about the numbers."""
         interval = ", with 95 % intervals (Student's t)" if self.seeds > 1 else ""
-        return Table(columns, rows, NOTE.format(self.seeds, "s" * (self.seeds != 1), interval))
+        return NOTE.format(self.seeds, "s" * (self.seeds != 1), interval)
 
     def to_json(self) -> dict[str, Any]:
         """What ``dossier.json`` holds of it."""

@@ -41,7 +41,7 @@ def write_dossier(of: Dossier) -> Path:
         weak=[words.named(one, of) for one in weak],
         findings=[_finding(of, finding) for finding in of.findings],
         depths=of.depths(),
-        packs=[(one.pack, one.table(of.algorithms)) for one in of.packs],
+        packs=[(one, one.tables(of.algorithms)) for one in of.packs],
         words=WORDS,
         marks=MARKS,
         lab=lab.NAME,
@@ -182,5 +182,7 @@ def markdown(of: Dossier) -> str:
         lines.append("\n".join(f"- {text}" for text in pack.pack.differs))
         lines.append("Not here:")
         lines.append("\n".join(f"- {text}" for text in pack.pack.missing))
-        lines.append(pack.table(of.algorithms).markdown().rstrip())
+        lines.append(pack.note)
+        for title, table in pack.tables(of.algorithms):
+            lines += [f"### {title}", table.markdown().rstrip()]
     return "\n\n".join(line for line in lines if line) + "\n"
