@@ -53,8 +53,8 @@ _KERNEL: Final = """\
 ## With real packets
 
 Three findings that surprised, on the first paths of the simulator's that show them: the kernel
-({kernel}) runs the same files with real packets, one run each. {same} of its {all} values are on the
-same side of the limit as the simulator's. The [data](dossiers-linux.json) have the settings.
+({kernel}) runs the same files with real packets, one run each. {same} of its {all} values are on
+the same side of the limit as the simulator's. The [data](dossiers-linux.json) have the settings.
 """
 
 
