@@ -11,9 +11,10 @@ from typer.testing import CliRunner
 
 from dumbbell import DumbbellError
 from dumbbell.cli.app import app
-from dumbbell.dossier import evaluate, packs
+from dumbbell.dossier import evaluate, evaluation, packs
 from dumbbell.dossier.bench import Bench
 from dumbbell.dossier.packs import FOLDER, Pack, Packed, run_pack
+from dumbbell.sweeps import drive
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -157,6 +158,29 @@ def test_flows_on_wi_fi_saturate_it_where_rfc_8869_says(folder: Path) -> None:
     assert 18 < carried < 28
     assert value_of(packed, "8 flows", "delay_p95", "cubic") < 0.05
     assert value_of(packed, "20 flows", "delay_p95", "cubic") > 0.1
+
+
+def test_scream_queues_less_than_reno_that_carries_the_same_media(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """RFC 8298, section 4.1: SCReAM limits the queueing delay; Reno fills the queue of 300 ms."""
+    # Runs with frames and runs without are kept together, whichever comes first.
+    monkeypatch.setattr(drive, "_MOST_IN_CHUNK", 1)
+    packed = some_of("rmcat", "variable-one", ["scream", "reno"], folder)
+    for delay in ("50 ms", "100 ms"):
+        reno = value_of(packed, delay, "delay_p95", "reno")
+        assert value_of(packed, delay, "delay_p95", "scream") < reno
+        assert reno > 0.25
+        assert value_of(packed, delay, "frames", "scream") > 0
+    [_, table] = packed.tables(["scream", "reno"])[0]
+    assert "p95 delay of frames" in table.markdown()
+
+
+def test_an_algorithm_for_media_has_packs_only(tmp_path: Path) -> None:
+    with pytest.raises(DumbbellError, match=r"controls media; .* give --pack rmcat alone"):
+        evaluate("gcc", tmp_path / "out", packs=["rmcat"])
+    assert not (tmp_path / "out").exists()
+    evaluation.check_algorithm("gcc")
 
 
 @pytest.fixture

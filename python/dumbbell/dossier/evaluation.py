@@ -13,9 +13,10 @@ from dumbbell.dossier import clauses
 from dumbbell.dossier.bench import Bench, FailedRunError
 from dumbbell.dossier.measures import values, worst_of_grid
 from dumbbell.dossier.outcome import Dossier, Evidence, Finding
+from dumbbell.dossier.packs import FOLDER as SUITES
 from dumbbell.dossier.packs import Pack, run_pack
 from dumbbell.dossier.real import measure as measure_real
-from dumbbell.dossier.scenarios import Scenario
+from dumbbell.dossier.scenarios import Scenario, is_for_media
 from dumbbell.dossier.search import Search, start_of
 from dumbbell.dossier.verdict import Share
 from dumbbell.engine.progress import Progress, silent
@@ -86,6 +87,11 @@ def evaluate(
     suites = [Pack.load(name) for name in packs]
     if backend == "linux" and (suites or search):
         raise DumbbellError("--backend linux: runs neither packs nor a search for the worst")
+    bulk = [suite for suite in suites if all(one.is_bulk for one in suite.tests)]
+    if is_for_media(cc) and (chosen or bulk):
+        raise DumbbellError(
+            f'CC: "{cc}" controls media; all else is run with TCP, so give --pack rmcat alone'
+        )
     check_algorithm(cc)
     _refuse_other(Path(out), cc, backend)
     bench = Bench(Path(out), jobs, dask, progress)
@@ -131,7 +137,8 @@ def _refuse_other(out: Path, cc: str, backend: Backend) -> None:
 def check_algorithm(cc: str) -> None:
     """Raises `ExperimentError` if there is no such algorithm, or its file cannot be loaded."""
     try:
-        Scenario("own").experiment({}, cc).resolve()
+        where = Scenario("wifi", SUITES / "rmcat") if is_for_media(cc) else Scenario("own")
+        where.experiment({}, cc).resolve()
     except ExperimentError as error:
         raise ExperimentError(error.problem, key="CC") from None
 

@@ -21,6 +21,10 @@ USUAL: Final = "cubic"
 """What short flows are compared with: the default of today's systems."""
 
 
+CALL_RATE: Final = 1.5e6
+"""The maximum rate of a call's media, bit/s (RFC 8867, section 4.3)."""
+
+
 @dataclass(frozen=True)
 class Kind:
     """A kind of measure."""
@@ -187,6 +191,22 @@ def _hops(of: Runs) -> pl.DataFrame:
     return both.select("run", value=value)
 
 
+def _call_rate(of: Runs) -> pl.DataFrame:
+    """The part that a call lacks of its maximum rate, or of a fair share if that is less."""
+    rate = pl.col("throughput").fill_null(0.0).sum()
+    flows = of.of_flows(PROPOSED, others=rate, flows=pl.len())
+    both = of.of_flows("call", has=rate).join(flows, on="run")
+    share = (pl.col("has") + pl.col("others")) / (pl.col("flows") + 1)
+    fair = pl.min_horizontal(pl.lit(CALL_RATE), pl.max_horizontal(share, 1.0))
+    return both.select("run", value=1 - pl.col("has") / fair)
+
+
+def _frames(of: Runs) -> pl.DataFrame:
+    """The 95th percentile of the delay of frames; null without media over RTP."""
+    found = pl.col("frame_delay_p95") if "frame_delay_p95" in of.runs.columns else pl.lit(None)
+    return of.runs.select("run", value=found.cast(pl.Float64))
+
+
 def _media_delay(of: Runs) -> pl.DataFrame:
     return of.of_flows("media", value=pl.col("queue_delay_p95").max())
 
@@ -262,6 +282,8 @@ KINDS: Final = {
         Kind("starvation", _share("Own fair share missing"), _starvation),
         Kind("media_delay", _delay("p95 queueing delay of the UDP stream"), _media_delay),
         Kind("media_loss", _share("Packets lost of the UDP stream"), _media_loss),
+        Kind("call_rate", _share("Rate that the call lacks"), _call_rate),
+        Kind("frames", _delay("p95 delay of frames"), _frames),
         Kind("idle", _share("Capacity unused"), _of_runs(1 - pl.col("utilisation"))),
         Kind(
             "retransmitted",

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from dumbbell.display import Column, Table
 from dumbbell.dossier.bench import FailedRunError
 from dumbbell.dossier.measures import KINDS, values
-from dumbbell.dossier.scenarios import Scenario
+from dumbbell.dossier.scenarios import Scenario, is_for_media
 from dumbbell.dossier.words import label
 from dumbbell.errors import DumbbellError, unknown
 from dumbbell.metrics.intervals import Estimate, mean
@@ -43,6 +43,7 @@ class Case:
         title: What it is called.
         scenario: Its paths and traffic.
         kinds: What is measured.
+        is_bulk: Whether the algorithm's flows have no limit, so that none for media can have them.
         varied: Names of what the scenario's ``[sweep]`` tables vary, a list for each table.
     """
 
@@ -50,6 +51,7 @@ class Case:
     title: str
     scenario: Scenario
     kinds: tuple[Kind, ...]
+    is_bulk: bool
     varied: tuple[tuple[str, ...], ...]
 
     @property
@@ -96,6 +98,7 @@ class Pack:
                 one["title"],
                 Scenario(one["scenario"], folder),
                 tuple(KINDS[kind] for kind in one["measures"]),
+                one.get("bulk", not said.get("media", False)),
                 tuple(tuple(names) for names in one["varied"]),
             )
             for one in said["test"]
@@ -134,7 +137,9 @@ class Packed:
         """The results of each test beside each other, with its section and title."""
         found = []
         for title, group in groupby(self.rows, lambda row: f"{row.test.section} {row.test.title}"):
-            its = list(group)
+            its = [row for row in group if any(row.found.values())]
+            if not its:
+                continue
             named = [Column("Variant")] if any(row.variant for row in its) else []
             columns = [*named, Column("Measure")]
             columns += [Column(label(cc), number=True) for cc in algorithms]
@@ -182,7 +187,8 @@ def run_pack(pack: Pack, algorithms: Sequence[str], bench: Bench, seeds: int | N
     rows: list[Row] = []
     failures = {}
     for test in pack.tests:
-        sweep = test.scenario.every(algorithms)
+        able = [cc for cc in algorithms if not (test.is_bulk and is_for_media(cc))]
+        sweep = test.scenario.every(able)
         try:
             runs = bench.run(sweep, f"packs/{pack.name}/{test.scenario.name}", seeds=seeds)
         except FailedRunError as error:

@@ -170,13 +170,18 @@ class Scenario:
 
 
 def _algorithm(names: Sequence[str], cc: str) -> dict[str, str]:
-    """The keys that give an algorithm to flows; one for UDT comes with its transport."""
-    transport = "udt" if _core.needs_udt(cc) else "tcp"
+    """The keys that give an algorithm to flows; one for UDT or media comes with its transport."""
+    transport = "rtp" if is_for_media(cc) else "udt" if _core.needs_udt(cc) else "tcp"
     return {
         f"flow.{name}.{key}": value
         for name in names
         for key, value in (("cc", cc), ("transport", transport))
     }
+
+
+def is_for_media(cc: str) -> bool:
+    """Whether an algorithm controls media over RTP."""
+    return cc.partition("(")[0].strip() in _core.media_algorithms()
 
 
 def _size(values: Any) -> int:

@@ -99,7 +99,7 @@ def path(settings: Mapping[str, Any]) -> str:
 def named_key(key: str) -> str:
     """The key of an axis in a word or two."""
     last = key.rpartition(".")[2]
-    if key == "flow.existing.cc":
+    if key in ("flow.existing.cc", "flow.call.cc"):
         return "beside"
     if key.startswith("flow.burst-"):
         return f"{key.split('.')[1].replace('-', ' ')} at"

@@ -199,7 +199,11 @@ class Packs:
                 chosen = pl.col("run").is_in(json.loads(runs))
                 found.append({name: table.filter(chosen) for name, table in stored[0].items()})
         tables = found[0] if found else {}
-        return {name: pl.concat([some[name] for some in found]) for name in tables}
+        # Only runs with transfers, or with media, have the columns of these.
+        return {
+            name: pl.concat([some[name] for some in found], how="diagonal_relaxed")
+            for name in tables
+        }
 
     def put(self, tables: Tables) -> None:
         """Files some runs together."""

@@ -199,8 +199,11 @@ class _Driver:
 
     def _keep(self) -> None:
         if self.waiting:
-            names = self.waiting[0]
-            tables = {name: pl.concat([some[name] for some in self.waiting]) for name in names}
+            # Only runs with transfers, or with media, have the columns of these.
+            tables = {
+                name: pl.concat([some[name] for some in self.waiting], how="diagonal_relaxed")
+                for name in self.waiting[0]
+            }
             self.store.add(tables)
             self.packs.put(tables)
             self.waiting = []
