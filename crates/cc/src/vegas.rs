@@ -21,7 +21,7 @@
 //! |---|---|---|---|
 //! | slow start | doubles every other round trip | every round trip | Linux |
 //! | `alpha`, `beta`, `gamma` | 1, 3, 1 | 2, 4, 1 | Linux; options |
-//! | `diff` | `cwnd (1 - baseRTT / RTT)` | over `baseRTT`, in whole packets | over `baseRTT`, exact |
+//! | `diff` | `cwnd (1 - baseRTT / RTT)` | over `baseRTT`, in whole packets | Linux |
 //! | a window that does not limit sending | unspecified | grows | Linux |
 //! | after idle | unspecified | measures `baseRTT` anew | Linux |
 //! | loss | three mechanisms that retransmit sooner | as any flow | Linux |
@@ -125,7 +125,8 @@ impl WindowRule for Vegas {
     ) -> Option<(f64, f64)> {
         let (base, rtts) = self.rounds.take_if_round_ended(path, ack)?;
         let rtt = rtts.min.as_secs_f64();
-        self.diff = cwnd * (rtt - base) / base;
+        // In whole packets, so that slow start ends at 2 of them, and the window rests at 2, 3 and 4.
+        self.diff = libm::floor(libm::floor(cwnd) * (rtt - base) / base);
         if cwnd < ssthresh {
             if self.diff <= self.gamma {
                 return None;
@@ -180,7 +181,8 @@ mod tests {
             flow.run_ms(150_000);
             flow.run(Span::from_secs(10), |flow| {
                 let waiting = flow.algorithm.control().cwnd - flow.link.bdp();
-                assert!((1.0..=5.1).contains(&waiting), "{mbit} Mbit/s, {rtt} ms: {waiting}");
+                // 4 whole packets are fewer than 5; the window is a packet more than is in flight.
+                assert!((1.0..=6.1).contains(&waiting), "{mbit} Mbit/s, {rtt} ms: {waiting}");
             });
             let diff = flow.inspect("diff");
             assert!((1.9..=4.1).contains(&diff), "{mbit} Mbit/s, {rtt} ms: {diff}");
@@ -209,9 +211,31 @@ mod tests {
         let control = flow.algorithm.control();
         assert_eq!(control.cwnd, control.ssthresh);
         // diff = cwnd (RTT / baseRTT - 1), and the new window is cwnd baseRTT / RTT + 1.
-        let ratio = flow.inspect("diff") / before + 1.0;
-        assert!(flow.inspect("diff") > 1.0);
-        assert!((control.cwnd - (before / ratio + 1.0)).abs() < 1e-6);
+        // `diff` is rounded down, by less than a packet.
+        let ratio = |diff: f64| diff / before + 1.0;
+        let diff = flow.inspect("diff");
+        assert!(diff > 1.0);
+        let window = before / ratio(diff) + 1.0;
+        assert!((window - 1.0..=window).contains(&control.cwnd), "{} of {window}", control.cwnd);
+    }
+
+    /// tcp_vegas_cong_avoid: `diff` is 321 * 240 / 40241 and 321 * 260 / 40241, rounded down.
+    #[test]
+    fn slow_start_ends_at_two_whole_packets_in_the_queue() {
+        for (rtt, ends) in [(40_480, false), (40_500, true)] {
+            let rule = Vegas::from_options(&mut "vegas".parse().expect("well formed"));
+            let mut rule = rule.expect("within range");
+            let mut path = Path::new(1448, dumbbell_units::Time::ZERO);
+            let mut acknowledge = |rule: &mut Vegas, us: u64, una: u64| {
+                (path.una, path.next_seq) = (una, 400);
+                let ack = Ack::new(1).with_rtt(Some(Span::from_micros(us)));
+                rule.observe(&path, &ack);
+                rule.set_window(321.0, f64::INFINITY, &path, &ack)
+            };
+            assert_eq!(acknowledge(&mut rule, 40_240, 1), None);
+            assert_eq!([2, 3].map(|una| acknowledge(&mut rule, rtt, una)), [None; 2]);
+            assert_eq!(acknowledge(&mut rule, rtt, 401).is_some(), ends, "{rtt} us");
+        }
     }
 
     #[test]
