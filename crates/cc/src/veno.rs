@@ -16,7 +16,7 @@
 //! | | paper | Linux | here |
 //! |---|---|---|---|
 //! | `RTT` | minimum of the last round trip | of the last acknowledgement | Linux |
-//! | `N` | exact | in half packets | exact |
+//! | `N` | exact | in half packets, rounded up | Linux |
 //! | after idle | unspecified | measures `BaseRTT` anew | Linux |
 //! | window in congestion avoidance | fractions | whole packets | fractions |
 
@@ -92,7 +92,8 @@ impl WindowRule for Veno {
             && !rtt.is_zero()
         {
             let (base, rtt) = (base.as_secs_f64(), rtt.as_secs_f64());
-            self.n = cwnd * (rtt - base) / rtt;
+            let halves = 2.0 * libm::floor(cwnd);
+            self.n = (halves - libm::floor(halves * base / rtt)) / 2.0;
         }
         None
     }
@@ -144,6 +145,7 @@ mod tests {
         for (ms, diff, growth, left) in [
             (100, 0.0, 1.0, 0.8),
             (105, 2.5, 1.0, 0.8),
+            (106, 3.0, 0.5, 0.5), // 2.8 packets are 6 halves
             (107, 3.5, 0.5, 0.5),
             (200, 25.0, 0.5, 0.5),
         ] {
@@ -155,7 +157,7 @@ mod tests {
                 rule.observe(&path, &ack);
                 assert_eq!(rule.set_window(50.0, 20.0, &path, &ack), None);
             }
-            assert!((rule.n - diff).abs() <= 0.5, "{ms} ms: {}", rule.n);
+            assert!((rule.n - diff).abs() < 1e-12, "{ms} ms: {}", rule.n);
             let grown = rule.increase(50.0, 50.0, &path, &Ack::new(50));
             assert!((grown - growth).abs() < 1e-12, "{ms} ms: {grown}");
             let after = rule.decrease(50.0, &path, &CongestionEvent::loss());
