@@ -22,7 +22,9 @@
 //!
 //! `RTTmax` rises by at most 20 ms a sample, and not in recovery. Throughput is sampled once a
 //! window and smoothed with weight 1/4; the filter restarts in the first four minimum round-trip
-//! times of an epoch.
+//! times of an epoch. The first sample of a connection is 0, since Linux takes it over the time since the
+//! machine was started; in slow start the window grows ahead of the packets counted, so that there is no
+//! other. The first congestion therefore finds an unchanged throughput.
 //!
 //! Linux uses fixed point (7 bits) and ticks; here the numbers are exact. As in Linux, growth counts
 //! packets even if the stack counts acknowledgements. The options `rtt_scaling` and
@@ -71,6 +73,8 @@ pub struct Htcp {
     throughput: Throughput,
     /// Whether a reduction is in progress; the epoch begins when it ends.
     in_reduction: bool,
+    /// Whether a sample of the throughput has begun.
+    is_sampling: bool,
     cwnd: f64,
 }
 
@@ -90,8 +94,9 @@ impl Htcp {
             rtt_min: None,
             epoch: EpochState { last_cong: now, ..EpochState::default() },
             undo_epoch: EpochState::default(),
-            throughput: Throughput { start: now, ..Throughput::default() },
+            throughput: Throughput::default(),
             in_reduction: false,
+            is_sampling: false,
             cwnd: 0.0,
         })
     }
@@ -145,15 +150,16 @@ impl Htcp {
         let t = &mut self.throughput;
         if !matches!(path.ca_state, CaState::Open | CaState::Disorder) {
             (t.packets, t.start) = (0.0, now);
+            self.is_sampling = true;
             return;
         }
         t.packets += f64::from(ack.delivered);
         let Some(rtt_min) = self.rtt_min.filter(|rtt| !rtt.is_zero()) else { return };
-        let length = now.since(t.start);
+        let length = if self.is_sampling { now.since(t.start) } else { Span::MAX };
         if t.packets < self.cwnd - self.alpha.max(1.0) || length < rtt_min {
             return;
         }
-        let sample = t.packets / length.as_secs_f64();
+        let sample = if self.is_sampling { t.packets / length.as_secs_f64() } else { 0.0 };
         if now.since(self.epoch.last_cong) < rtt_min * 4 {
             (t.smoothed, t.max) = (sample, sample);
         } else {
@@ -161,6 +167,7 @@ impl Htcp {
             t.max = t.max.max(t.smoothed);
         }
         (t.packets, t.start) = (0.0, now);
+        self.is_sampling = true;
     }
 }
 
@@ -173,11 +180,13 @@ impl WindowRule for Htcp {
     }
 
     fn decrease(&mut self, cwnd: f64, path: &Path, _event: &CongestionEvent) -> f64 {
-        self.undo_epoch = self.epoch;
+        let last_cong = self.epoch.last_cong;
         self.update_beta();
         if let (Some(min), Some(max)) = (self.rtt_min, self.epoch.rtt_max) {
             self.epoch.rtt_max = Some(min + max.saturating_sub(min).mul_f64(0.95));
         }
+        // htcp_reset comes after the parameters have been updated: an undo restores the time only.
+        self.undo_epoch = EpochState { last_cong, ..self.epoch };
         self.epoch.last_cong = path.now;
         self.in_reduction = true;
         self.cwnd = cwnd * self.beta;
@@ -193,6 +202,18 @@ impl WindowRule for Htcp {
             self.measure_rtt(path, rtt);
         }
         self.measure_throughput(path, ack);
+    }
+
+    /// Takes the window, which grows in slow start too.
+    fn set_window(
+        &mut self,
+        cwnd: f64,
+        _ssthresh: f64,
+        _path: &Path,
+        _ack: &Ack,
+    ) -> Option<(f64, f64)> {
+        self.cwnd = cwnd;
+        None
     }
 
     fn on_undo(&mut self) {
@@ -316,6 +337,36 @@ mod tests {
                 1000.0 * beta,
             );
         }
+    }
+
+    /// In tcp_htcp.c, `maxB` and `old_maxB` are 0 then, which `between` accepts.
+    #[test]
+    fn the_second_congestion_after_slow_start_backs_off_by_the_queue() {
+        let mut rule = htcp("htcp");
+        for step in 0..50_u32 {
+            let path = path_at(f64::from(step) * 0.004);
+            let rtt = Some(Span::from_millis(if step < 40 { 100 } else { 110 }));
+            let ack = Ack { rtt, delivered: 10, ..Ack::default() };
+            rule.observe(&path, &ack);
+            let cwnd = f64::from(20 + 10 * step);
+            assert_eq!(rule.set_window(cwnd, f64::INFINITY, &path, &ack), None);
+        }
+        let loss = CongestionEvent::loss();
+        assert_close(rule.decrease(1000.0, &path_at(0.2), &loss), 500.0);
+        assert_close(rule.decrease(500.0, &path_at(0.4), &loss), 500.0 * BETA_MAX);
+    }
+
+    /// htcp_reset, which stores what an undo restores, follows htcp_param_update.
+    #[test]
+    fn an_undo_keeps_the_throughput_and_the_faded_maximum() {
+        let mut rule = htcp("htcp");
+        sample(&mut rule, 0.0, 100);
+        sample(&mut rule, 0.0, 120);
+        rule.throughput.max = 1000.0;
+        rule.decrease(1000.0, &path_at(2.0), &CongestionEvent::loss());
+        rule.on_undo();
+        assert_eq!(rule.epoch.rtt_max, Some(Span::from_millis(119)));
+        assert_close(rule.epoch.old_max, 1000.0);
     }
 
     #[test]
