@@ -84,7 +84,9 @@ impl WindowRule for Westwood {
             self.reset_rtt_min = true;
             return self.bandwidth_delay();
         }
-        self.in_reduction = true;
+        // An episode that follows within an acknowledgement begins at what the one before ended with.
+        let ended = core::mem::replace(&mut self.in_reduction, true);
+        let cwnd = if ended { self.bandwidth_delay() } else { cwnd };
         cwnd / 2.0
     }
 
@@ -218,6 +220,15 @@ mod tests {
             assert_eq!(after, Some((100.0, 100.0)));
             assert_eq!(rule.set_window(100.0, 100.0, &path, &Ack::default()), None, "once");
         }
+    }
+
+    /// CA_EVENT_COMPLETE_CWR comes before tcp_enter_recovery.
+    #[test]
+    fn a_recovery_that_follows_at_once_halves_the_estimate() {
+        let path = Path::new(1448, Time::ZERO);
+        let mut rule = measured();
+        assert_eq!(rule.decrease(300.0, &path, &CongestionEvent::loss()), 150.0);
+        assert_eq!(rule.decrease(150.0, &path, &CongestionEvent::loss()), 50.0);
     }
 
     /// tcp_westwood_event, CA_EVENT_LOSS.
