@@ -17,7 +17,8 @@
 //!
 //! After `da` has exceeded `d1`, `alpha` returns to 10 only after five round trips at or below it
 //! (`theta`). Below 15 packets (`win_thresh`), and after a timeout, `alpha` and `beta` are Reno's, 1
-//! and 1/2. Growth counts packets even if the stack counts acknowledgements.
+//! and 1/2. Growth counts the packets that the cumulative acknowledgement covers, whatever the stack counts:
+//! at the end of a recovery, which fills a hole, those of a round trip at once.
 //!
 //! Linux uses fixed point; here the numbers are exact.
 
@@ -46,6 +47,9 @@ pub struct Illinois {
     rtt_above: bool,
     /// Round trips with `da <= d1` since then.
     rtt_low: u32,
+    una: u64,
+    /// Packets that the last acknowledgement covered cumulatively (Linux's `acked`).
+    acked: u32,
 }
 
 impl Default for Illinois {
@@ -58,6 +62,8 @@ impl Default for Illinois {
             max_rtt: Span::ZERO,
             rtt_above: false,
             rtt_low: 0,
+            una: 0,
+            acked: 0,
         }
     }
 }
@@ -94,8 +100,8 @@ impl Illinois {
 
 impl WindowRule for Illinois {
     #[inline]
-    fn increase(&mut self, cwnd: f64, acked: f64, _path: &Path, ack: &Ack) -> f64 {
-        self.alpha * ack.scale_to_packets(acked) / cwnd
+    fn increase(&mut self, cwnd: f64, _acked: f64, _path: &Path, _ack: &Ack) -> f64 {
+        self.alpha * f64::from(self.acked) / cwnd
     }
 
     fn decrease(&mut self, cwnd: f64, path: &Path, event: &CongestionEvent) -> f64 {
@@ -106,7 +112,9 @@ impl WindowRule for Illinois {
     }
 
     /// tcp_illinois_acked: samples count in recovery too, although no round ends there.
-    fn observe(&mut self, _path: &Path, ack: &Ack) {
+    fn observe(&mut self, path: &Path, ack: &Ack) {
+        self.acked = path.una.saturating_sub(self.una) as u32;
+        self.una = path.una;
         self.rtts.sample(ack);
         if let Some(rtt) = ack.rtt {
             self.base_rtt = self.base_rtt.min(rtt);
@@ -191,6 +199,18 @@ mod tests {
         rule.observe(&path, &ack);
         assert_eq!(rule.set_window(14.9, 1.0, &path, &ack), None);
         assert_eq!((rule.alpha, rule.beta), (1.0, 0.5));
+    }
+
+    /// tcp_illinois_cong_avoid adds `acked`, which is `pkts_acked` of the acknowledgement.
+    #[test]
+    fn the_acknowledgement_that_fills_a_hole_counts_what_it_covers() {
+        let mut rule = Illinois::default();
+        let path = Path { una: 100, ..Path::new(1448, dumbbell_units::Time::ZERO) };
+        let ack = Ack::new(1);
+        rule.observe(&path, &ack);
+        assert_close(rule.increase(200.0, 1.0, &path, &ack), 10.0 * 100.0 / 200.0);
+        rule.observe(&path, &ack);
+        assert_eq!(rule.increase(200.0, 1.0, &path, &ack), 0.0, "a duplicate covers nothing");
     }
 
     /// The paper's purpose: the window is concave between losses.
