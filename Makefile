@@ -104,6 +104,11 @@ validate: setup ## Compares 94 cells with real packets, as root; some hours; res
 validate-quick: setup ## Compares a third of the cells once, as root; 20 minutes
 	.venv/bin/dumbbell validate --quick --out "$(OUT)/validation"
 
+.PHONY: references
+references: setup ## Compares algorithms with Linux's modules again (needs linux-source-6.12); 15 minutes
+	.venv/bin/python scripts/references/kernel.py scripts/references
+	.venv/bin/python scripts/pages/references_page.py docs
+
 soak: setup ## Runs with real packets 100 times, kills 20 more, looks for what is left; as root
 	.venv/bin/python scripts/testbed_soak.py
 
