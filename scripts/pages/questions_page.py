@@ -44,7 +44,8 @@ def write(docs: Path) -> Path:
     left = "\n".join(f"- {one['title']}: {one['reason']}" for one in untested())
     where = "\n".join(f"- `{name}`: {title}" for name, title in scenarios(answers).items())
     page = [_INTRODUCTION, markdown(answers), "## Scenarios", where]
-    page += ["## Not answered", left, _AGAIN]
+    page += ["## Not answered", left] if left else []
+    page += [_AGAIN]
     path = docs / "explanation/bbr-questions.md"
     write_text(path, "\n\n".join(part.strip() for part in page) + "\n")
     return path

@@ -94,6 +94,9 @@ pub struct Version {
     pub restores_undo_state: bool,
     /// Whether congestion between probes lowers `inflight_shortterm`; `bw_shortterm` it lowers always.
     pub inflight_shortterm: bool,
+    /// Whether `max_bw_filter` advances when the feedback of a probe is complete, a round after UP, as
+    /// `ack_phase` tells; otherwise when DOWN begins (the draft's pull request 5).
+    pub ack_phase: bool,
     /// Whether the flow responds to ECN marks, on paths of at most `ecn_max_rtt`.
     pub ecn: bool,
     /// Maximum `min_rtt` at which the flow responds to marks: there they come early.
@@ -152,6 +155,7 @@ pub const V3: Version = Version {
     headroom: 0.15,
     restores_undo_state: true,
     inflight_shortterm: true,
+    ack_phase: true,
     ecn: true,
     ecn_max_rtt: Span::from_millis(5),
     min_rtt_filter_len: MIN_RTT_FILTER_LEN,
@@ -194,8 +198,8 @@ const GAIN: &str = "a number from 0.05 to 1";
 const TIMES: &str = "100 ms to 1000 s";
 
 impl Version {
-    /// The version with options: `loss_thresh`, `beta`, `headroom` (shares), `ecn` and
-    /// `inflight_shortterm` (on or off), `drain_gain`, `down_gain`, `up_gain`, `drain_rounds` (0: no
+    /// The version with options: `loss_thresh`, `beta`, `headroom` (shares), `ecn`,
+    /// `inflight_shortterm` and `ack_phase` (on or off), `drain_gain`, `down_gain`, `up_gain`, `drain_rounds` (0: no
     /// limit), `probe_rtt_interval`, `probe_wait`, `min_rtt_window`, `ecn_max_rtt` (times),
     /// `min_rtt_expiry`; F-BBRv2 also with `threshold` and `cruise_gain`.
     ///
@@ -211,6 +215,7 @@ impl Version {
         }
         self.ecn = options.switch("ecn", self.ecn)?;
         self.inflight_shortterm = options.switch("inflight_shortterm", self.inflight_shortterm)?;
+        self.ack_phase = options.switch("ack_phase", self.ack_phase)?;
         for (key, value) in
             [("drain_gain", &mut self.drain_pacing_gain), ("down_gain", &mut self.down_pacing_gain)]
         {

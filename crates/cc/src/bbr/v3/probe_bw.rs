@@ -67,6 +67,9 @@ impl BbrV3 {
         self.probe_up_acked_per_inc = f64::INFINITY;
         self.pick_probe_wait();
         self.cycle_stamp = path.now;
+        if !self.version.ack_phase {
+            self.max_bw_filter.advance();
+        }
         self.ack_phase = AckPhase::ProbeStopping;
         self.round.start_round(path.delivered);
         self.state = State::ProbeBwDown;
@@ -142,7 +145,7 @@ impl BbrV3 {
         if self.ack_phase == AckPhase::ProbeStopping && round_start {
             self.is_bw_probe_sample = false;
             self.ack_phase = AckPhase::Init;
-            if self.state.is_probe_bw() && !is_app_limited {
+            if self.state.is_probe_bw() && !is_app_limited && self.version.ack_phase {
                 self.max_bw_filter.advance();
             }
             // The precautionary probe reached `inflight_longterm` without too much loss.

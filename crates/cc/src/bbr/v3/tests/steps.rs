@@ -295,6 +295,22 @@ fn the_feedback_of_a_probe_is_complete_a_round_after_it() {
 }
 
 #[test]
+fn without_ack_phase_the_filter_of_max_bw_advances_when_down_begins() {
+    for (ack_phase, after) in [(true, 1000.0), (false, 400.0)] {
+        let mut bbr = BbrV3 { version: Version { ack_phase, ..V3 }, ..cruising() };
+        bbr.max_bw_filter.advance();
+        bbr.max_bw_filter.update(rate(400.0));
+        assert_eq!(bbr.max_bw(), rate(1000.0));
+        // Two cycles ago the path had more: this is over at once, or a round later.
+        bbr.start_probe_bw_down(&path());
+        assert_eq!(bbr.max_bw(), rate(after));
+        bbr.round.round_start = true;
+        bbr.adapt_long_term_model(&path(), &ack(0, 1, 1.0));
+        assert_eq!(bbr.max_bw(), rate(400.0));
+    }
+}
+
+#[test]
 fn after_a_change_of_the_mss_every_volume_has_as_many_bytes_as_before() {
     let mut bbr = cruising();
     bbr.max_bw_filter.update(rate(1e6));
