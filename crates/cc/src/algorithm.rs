@@ -8,8 +8,8 @@ use crate::{
     ConfigError, CongestionControl, CongestionEvent, ConnectionConfig, ControlParameters, Copa,
     Cubic, Cubic2006, CubicLinux, CubicParameters, CustomAlgorithm, Dbac, Dctcp, Fast, HighSpeed,
     Htcp, Hybla, Illinois, LedbatPlusPlus, Lia, Lp, Metric, Nv, Olia, OptionInfo, Options, Path,
-    Prague, Reno, Scalable, Sent, StandardSlowStart, Udt, Vegas, Veno, WeightedVegas, Westwood,
-    WindowRule, Windowed, Yeah,
+    Prague, Reno, Scalable, Sent, StandardSlowStart, Udt, Vegas, Veno, Vivace, WeightedVegas,
+    Westwood, WindowRule, Windowed, Yeah,
 };
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
@@ -233,6 +233,10 @@ algorithms! {
     };
     /// Copa.
     "copa" Copa(Box<Copa>) = |options, init| Copa::from_options(options, init).map(Box::new);
+    /// PCC Vivace.
+    "vivace" Vivace(Box<Vivace>) = |options, init| {
+        Vivace::from_options(options, init).map(Box::new)
+    };
     /// LIA.
     "lia" Lia(Windowed<Lia, AnySlowStart>) = |options, init| {
         windowed(Lia::from_options(options)?, options, init)

@@ -27,6 +27,7 @@ pub(crate) static ALGORITHMS: &[(&str, &str)] = &[
          ECT(1) and needs a queue that marks",
     ),
     ("copa", "Copa, Arun and Balakrishnan 2018, with the velocity of the authors' code"),
+    ("vivace", "PCC Vivace, Dong et al. 2018: a rate that follows the gradient of its utility"),
     ("lia", "coupled: RFC 6356"),
     ("olia", "coupled: OLIA, Khalili et al. 2012"),
     ("balia", "coupled: BALIA, Peng, Walid, Hwang and Low 2016"),
