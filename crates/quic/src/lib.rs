@@ -20,6 +20,7 @@ mod quinn;
 mod stack;
 #[cfg(feature = "tls")]
 mod tls;
+mod variables;
 
 pub use factory::{STACKS, endpoints};
 pub use options::{Crypto, QuicOptions};

@@ -160,6 +160,6 @@ pub(crate) trait Stack: Send + Sized + 'static {
 
     fn stats(&mut self) -> Stats;
 
-    /// Shows the internals of dumbbell's algorithms.
+    /// Shows the internals of the algorithm: of dumbbell's, of BBR and of CUBIC.
     fn inspect(&mut self, show: &mut dyn FnMut(Metric));
 }

@@ -2,56 +2,142 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from typer import Argument, Exit
+from typer import Argument, Exit, Option
 
 from dumbbell.cli import options
 from dumbbell.cli.output import print_json, print_line, print_table, print_text, progress_bar
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dumbbell.checks.conformance import Case, CaseResult
+    from dumbbell.checks.path_grid import Share
     from dumbbell.display import Cell
 
-Suite = Literal["bbr"]
+Suite = Literal["bbr", "cubic"]
 
 
 def examine_algorithms(
-    suite: Annotated[Suite, Argument(metavar="SUITE", help="Specification: bbr, the BBR draft.")],
-    cc: Annotated[str | None, options.algorithms("Algorithms; default: all versions.")] = None,
+    suite: Annotated[
+        Suite, Argument(metavar="SUITE", help="Specification: bbr, the BBR draft; cubic, RFC 9438.")
+    ],
+    cc: Annotated[
+        str | None,
+        options.algorithms(
+            "Algorithms; default: all built-in versions. bbr3@quinn is one of ours in a QUIC stack."
+        ),
+    ] = None,
+    stacks: Annotated[
+        bool, Option("--stacks", help="Add QUIC stacks: ours inside them, and their own.")
+    ] = False,
+    case: Annotated[
+        str | None,
+        Option("--case", metavar="CASES", help="Cases, by section or title; default: all."),
+    ] = None,
+    grid: Annotated[
+        int | None, Option("--grid", min=1, metavar="N", help="Run the cases on N other paths too.")
+    ] = None,
+    backend: options.OnBackend = "simulator",
+    out: Annotated[
+        Path | None, options.out("Folder for a page and the experiment of every cell.")
+    ] = None,
     jobs: options.Jobs = None,
     json: options.Json = False,
 ) -> None:
     """Run the test cases of a specification on algorithms."""
-    from dumbbell.checks import bbr_draft
+    from dumbbell.checks import bbr_draft, cells, cubic_rfc, path_grid
     from dumbbell.checks.conformance import examine
+    from dumbbell.errors import ExperimentError
+
+    spec = {"bbr": bbr_draft, "cubic": cubic_rfc}[suite]
+    cases = _named(spec.CASES, case)
+    algorithms = list(spec.ALGORITHMS) if cc is None else options.split_algorithms(cc)
+    algorithms += [one for one in spec.STACKS if stacks and one not in algorithms]
+    if grid and not any(one.grid for one in cases):
+        problem = f"no case of {suite} that is asked for runs on other paths; leave --grid out"
+        raise ExperimentError(problem, key="--grid")
+    shares: list[Share] = []
+    with progress_bar("running the cases") as progress, options.named("cc"):
+        results = examine(
+            cases, algorithms, spec.version, jobs=jobs, backend=backend, progress=progress
+        )
+        if grid:
+            shares = path_grid.examine(
+                cases, algorithms, spec.version, grid, jobs=jobs, progress=progress
+            )
+    failed = [one for one in results if one.verdict == "fail"]
+    if out is not None:
+        cells.write(out, suite, spec.SPECIFICATION, results, shares)
+    if json:
+        said = {"suite": suite, "outcomes": cells.rows(results)}
+        print_json(said | ({"grid": cells.share_rows(shares)} if grid else {}))
+    else:
+        _print_verdicts(spec.SPECIFICATION, algorithms, results, failed)
+        if shares:
+            _print_shares(algorithms, shares)
+        if out is not None:
+            print_line(f"\nThe page is {out / 'index.html'}")
+    if failed or any(one.failed for one in shares):
+        raise Exit(1)
+
+
+def _named(cases: Sequence[Case], named: str | None) -> list[Case]:
+    """The cases of ``--case``."""
+    from dumbbell.errors import ExperimentError
+
+    if named is None:
+        return list(cases)
+    found = [case for case in cases if case.title == named]
+    for section in [] if found else options.split_list(named):
+        of_section = [case for case in cases if case.section == section]
+        if not of_section:
+            known = ", ".join(dict.fromkeys(case.section for case in cases))
+            problem = f'there is no case "{section}"; write a title, or sections of {known}'
+            raise ExperimentError(problem, key="--case")
+        found += of_section
+    return found
+
+
+def _print_verdicts(
+    specification: str,
+    algorithms: Sequence[str],
+    results: Sequence[CaseResult],
+    failed: Sequence[CaseResult],
+) -> None:
+    from dumbbell.checks.cells import table
     from dumbbell.display import Column, Table
 
-    cases = {"bbr": bbr_draft}[suite]
-    algorithms = list(cases.ALGORITHMS) if cc is None else options.split_algorithms(cc)
-    with progress_bar("running the cases") as progress, options.named("cc"):
-        results = examine(cases.CASES, algorithms, cases.version, jobs=jobs, progress=progress)
-    failed = [one for one in results if one.verdict == "fail"]
-    if json:
-        rows = [
-            {"section": one.case.section, "title": one.case.title}
-            | {"cc": one.cc, "verdict": one.verdict, "seen": one.seen}
-            for one in results
-        ]
-        print_json({"suite": suite, "outcomes": rows})
-    else:
-        of_cases: dict[str, list[str]] = {}
-        for one in results:
-            name = f"{one.case.section} {one.case.title}"
-            of_cases.setdefault(name, [name]).append(one.verdict)
-        table = Table([Column("Case"), *map(Column, algorithms)], list(of_cases.values()))
-        print_table("draft-ietf-ccwg-bbr-06, appendix A", table)
-        for one in failed:
-            print_text(f"\n{one.cc} fails {one.case.section}: {one.seen}")
-        print_line()
-        other = "the case is about other versions, or the algorithm does not show what it asks"
-        print_text(f"n/a: {other}.")
-    if failed:
-        raise Exit(1)
+    lines: list[list[Cell]] = [
+        [f"{row[0].case.section} {row[0].case.title}", *(one.verdict for one in row)]
+        for row in table(results)
+    ]
+    print_table(specification, Table([Column("Case"), *map(Column, algorithms)], lines))
+    for one in failed:
+        print_text(f"\n{one.cc} fails {one.case.section}: {one.seen}")
+    print_line()
+    other = "the case does not apply to the algorithm, or the algorithm does not show what it asks"
+    print_text(f"n/a: {other}.")
+
+
+def _print_shares(algorithms: Sequence[str], shares: Sequence[Share]) -> None:
+    from dumbbell.display import Column, Table
+
+    lines: dict[str, list[Cell]] = {}
+    for one in shares:
+        name = f"{one.case.section} {one.case.title}"
+        cell = f"{one.passed} of {one.paths}" if one.paths else "n/a"
+        lines.setdefault(name, [name]).append(cell)
+    print_line()
+    print_table(
+        "On other paths", Table([Column("Case"), *map(Column, algorithms)], [*lines.values()])
+    )
+    for one in shares:
+        for fail in one.failed[:1]:
+            at = f"{fail.path.rate / 1e6:g} Mbit/s and {1e3 * fail.path.rtt:g} ms"
+            print_text(f"\n{one.cc} fails {one.case.section} first at {at}: {fail.seen}")
 
 
 def examine_machine(json: options.Json = False) -> None:

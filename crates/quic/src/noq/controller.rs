@@ -2,9 +2,12 @@
 
 use crate::observed::Shared;
 use crate::stack::{CongestionControl, Settings};
+use crate::variables;
+use dumbbell_cc::Metric;
 use noq_proto::RttEstimator;
 use noq_proto::congestion::{
-    Bbr3Config, Controller, ControllerFactory, ControllerMetrics, CubicConfig, NewRenoConfig,
+    Bbr3, Bbr3Config, Controller, ControllerFactory, ControllerMetrics, Cubic, CubicConfig,
+    NewRenoConfig,
 };
 use std::any::Any;
 use std::sync::Arc;
@@ -24,6 +27,18 @@ pub(super) fn factory(settings: &Settings) -> Factory {
         CongestionControl::Ours(config) => Arc::new(config.clone()),
     };
     Arc::new(ObservedFactory { inner, observed: settings.observed.clone() })
+}
+
+/// Shows the variables of dumbbell's algorithms and of the stack's own.
+pub(super) fn inspect(state: &dyn Controller, mtu: u16, show: &mut dyn FnMut(Metric)) {
+    let state = state.clone_box().into_any();
+    if let Some(ours) = state.downcast_ref::<dumbbell_quinn::NoqController>() {
+        ours.inspect(show);
+    } else if let Some(bbr) = state.downcast_ref::<Bbr3>() {
+        variables::show(bbr, variables::NOQ_BBR3, mtu, show);
+    } else if let Some(cubic) = state.downcast_ref::<Cubic>() {
+        variables::show(cubic, variables::NOQ_CUBIC, mtu, show);
+    }
 }
 
 struct ObservedFactory {

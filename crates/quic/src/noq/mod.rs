@@ -335,9 +335,10 @@ impl Stack for Noq {
 
     fn inspect(&mut self, show: &mut dyn FnMut(Metric)) {
         if let Some(connection) = self.connection()
-            && let Some(ours) = connection.congestion_state(PathId::ZERO).and_then(ours)
+            && let Some(path) = connection.path_stats(PathId::ZERO)
+            && let Some(state) = connection.congestion_state(PathId::ZERO)
         {
-            ours.inspect(show);
+            controller::inspect(state, path.current_mtu, show);
         }
     }
 }

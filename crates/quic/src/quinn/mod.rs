@@ -338,10 +338,9 @@ impl Stack for Quinn {
     }
 
     fn inspect(&mut self, show: &mut dyn FnMut(Metric)) {
-        if let Some(connection) = self.connection()
-            && let Some(ours) = ours(connection.congestion_state())
-        {
-            ours.inspect(show);
+        if let Some(connection) = self.connection() {
+            let mtu = connection.stats().path.current_mtu;
+            controller::inspect(connection.congestion_state(), mtu, show);
         }
     }
 }

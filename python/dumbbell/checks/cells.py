@@ -1,0 +1,104 @@
+"""What a run of test cases leaves: a page, the verdicts, and the experiment of every cell."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from typing import TYPE_CHECKING, Any
+
+from dumbbell import _core
+from dumbbell.experiment.files import write_text
+from dumbbell.report import page
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from dumbbell.checks.conformance import CaseResult
+    from dumbbell.checks.path_grid import Share
+
+RUNS = "runs"
+
+
+def file_of(one: CaseResult) -> str:
+    """The name of the file with a cell's experiment."""
+    cell = f"{one.case.section} {one.case.title[:40]} {one.cc}"
+    at = f" {one.path.rate:g} {one.path.rtt:g}" if one.path.rtt != 0.04 else ""
+    return re.sub(r"[^\w.@]+", "-", cell + at).strip("-") + ".toml"
+
+
+def command_of(suite: str, one: CaseResult) -> str:
+    """The command that runs a cell again."""
+    named = shlex.quote(one.cc)
+    case = shlex.quote(one.case.title)
+    return f"dumbbell conformance {suite} --cc {named} --case {case}"
+
+
+def rows(results: Sequence[CaseResult]) -> list[dict[str, Any]]:
+    """The verdicts, for JSON."""
+    return [
+        {"section": one.case.section, "title": one.case.title, "level": one.case.level}
+        | {"cc": one.cc, "verdict": one.verdict, "seen": one.seen}
+        for one in results
+    ]
+
+
+def share_rows(shares: Sequence[Share]) -> list[dict[str, Any]]:
+    """The shares of paths, for JSON."""
+    return [
+        {"section": one.case.section, "title": one.case.title, "cc": one.cc}
+        | {"passed": one.passed, "paths": one.paths}
+        | {
+            "failed": [
+                {"rate": fail.path.rate, "rtt": fail.path.rtt, "seen": fail.seen}
+                for fail in one.failed
+            ]
+        }
+        for one in shares
+    ]
+
+
+def table(results: Sequence[CaseResult]) -> list[list[CaseResult]]:
+    """The results of each case, a row each."""
+    of_cases: dict[int, list[CaseResult]] = {}
+    for one in results:
+        of_cases.setdefault(id(one.case), []).append(one)
+    return list(of_cases.values())
+
+
+def write(
+    out: Path,
+    suite: str,
+    specification: str,
+    results: Sequence[CaseResult],
+    shares: Sequence[Share],
+) -> Path:
+    """Writes ``index.html``, ``outcomes.json`` and the experiments into a folder."""
+    runs = out / RUNS
+    runs.mkdir(parents=True, exist_ok=True)
+    failed = [fail for share in shares for fail in share.failed[:1]]
+    for one in (*results, *failed):
+        if one.experiment is not None:
+            write_text(runs / file_of(one), one.experiment.to_toml())
+    outcomes = {"suite": suite, "version": _core.__version__, "outcomes": rows(results)}
+    write_text(out / "outcomes.json", json.dumps(outcomes | {"grid": share_rows(shares)}) + "\n")
+    index = out / "index.html"
+    page.write(
+        index,
+        "conformance.html.j2",
+        specification=specification,
+        rows=table(results),
+        shares=[list(row) for row in _grouped(shares)],
+        file_of=file_of,
+        runs=RUNS,
+        version=_core.__version__,
+    )
+    return index
+
+
+def _grouped(shares: Sequence[Share]) -> list[list[Share]]:
+    of_cases: dict[int, list[Share]] = {}
+    for one in shares:
+        of_cases.setdefault(id(one.case), []).append(one)
+    return list(of_cases.values())
