@@ -125,7 +125,8 @@ def _epoch(one: Reduction) -> Iterator[tuple[float, float, float]]:
     It begins when the reduction is over: a round trip later.
     """
     rounds, last, start = 0.0, one.time + one.rtt, one.time + one.rtt
-    for t, cwnd, rtt in one.after.samples.select("t", "cwnd", "rtt").iter_rows():
+    rtt_now = pl.coalesce("rtt", "srtt")  # the kernel shows the smoothed one only
+    for t, cwnd, rtt in one.after.samples.select("t", "cwnd", rtt_now).iter_rows():
         if t >= start:
             rounds += (t - last) / rtt
             last = t
