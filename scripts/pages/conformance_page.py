@@ -44,7 +44,7 @@ dumbbell conformance bbr --cc noq:bbr3 --case A.8 --out cell
 ```
 
 + passes, \N{MINUS SIGN} fails, a blank cell does not apply or cannot be told from what the
-algorithm shows."""
+algorithm shows, or is a MAY that the algorithm does without."""
 
 _RANDOM: Final = """\
 noq's BBRv3 draws random numbers that no seed determines: it runs each case three times and passes
@@ -107,13 +107,35 @@ def _shares(shares: list[Share]) -> str:
         [name, *(f"{one.passed} of {one.paths}" if one.paths else "" for one in row)]
         for name, row in rows.items()
     ]
+    stacks = [f"`{cc}`" for cc in bbr_draft.STACKS if all(one.cc != cc for one in shares)]
+    left = [f"Not run on these paths: {', '.join(stacks)}."] if stacks else []
     first = [
         f"- `{one.cc}`, {one.case.section}: first at {one.failed[0].path.rate / 1e6:g} Mbit/s and "
         f"{1e3 * one.failed[0].path.rtt:g} ms, {one.failed[0].seen}"
         for one in shares
         if one.failed
     ]
-    return "\n\n".join([_table(head, table), *(["\n".join(first)] if first else [])])
+    return "\n\n".join([_table(head, table), *left, "\n".join(first)])
+
+
+def page(bbr: list[CaseResult], cubic: list[CaseResult], shares: list[Share], number: int) -> str:
+    """The page, from the results of all cases."""
+    limits = {name: most / 1e6 for name, most in path_grid.MAX_PACKETS.items()}
+    grid = [_GRID.format(number=number, **limits), _shares(shares)] if shares else []
+    parts = [
+        _INTRODUCTION.format(version=__version__),
+        "## BBR: draft-ietf-ccwg-bbr-06, appendix A",
+        _verdicts(bbr),
+        _RANDOM,
+        _failures(bbr),
+        *grid,
+        "## CUBIC: RFC 9438",
+        _verdicts(cubic),
+        _failures(cubic),
+        _CAUSES.read_text("utf-8"),
+        _AGAIN.format(number=number),
+    ]
+    return "\n\n".join(part.strip() for part in parts) + "\n"
 
 
 def write(docs: Path, number: int) -> Path:
@@ -125,23 +147,8 @@ def write(docs: Path, number: int) -> Path:
         print(suite, flush=True)
     algorithms = [*bbr_draft.ALGORITHMS, *bbr_draft.STACKS]
     shares = path_grid.examine(bbr_draft.CASES, algorithms, bbr_draft.version, number)
-    limits = {name: most / 1e6 for name, most in path_grid.MAX_PACKETS.items()}
-    page = [
-        _INTRODUCTION.format(version=__version__),
-        "## BBR: draft-ietf-ccwg-bbr-06, appendix A",
-        _verdicts(found["bbr"]),
-        _RANDOM,
-        _failures(found["bbr"]),
-        _GRID.format(number=number, **limits),
-        _shares(shares),
-        "## CUBIC: RFC 9438",
-        _verdicts(found["cubic"]),
-        _failures(found["cubic"]),
-        _CAUSES.read_text("utf-8"),
-        _AGAIN.format(number=number),
-    ]
     path = docs / "explanation/conformance.md"
-    write_text(path, "\n\n".join(part.strip() for part in page) + "\n")
+    write_text(path, page(found["bbr"], found["cubic"], shares, number))
     return path
 
 
