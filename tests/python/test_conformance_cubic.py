@@ -13,6 +13,7 @@ from dumbbell.checks import bbr_draft, path_grid
 from dumbbell.checks.conformance import examine, flow_of
 from dumbbell.checks.cubic_rfc import ALGORITHMS, CASES, version
 from dumbbell.cli.app import app
+from dumbbell.errors import ExperimentError
 from dumbbell.experiment.model import Experiment
 
 if TYPE_CHECKING:
@@ -139,5 +140,19 @@ def test_the_command_writes_a_page_and_the_experiment_of_every_cell(tmp_path: Fi
 
 def test_a_case_that_is_not_there_is_answered_with_those_there_are() -> None:
     done = CliRunner().invoke(app, ["conformance", "cubic", "--case", "9.9"])
-    assert done.exit_code == 2 or isinstance(done.exception, Exception)
-    assert "4.10" in f"{done.output}{done.exception}"
+    assert isinstance(done.exception, ExperimentError)
+    assert done.exception.key == "--case"
+    assert "4.10" in done.exception.problem
+
+
+@pytest.mark.parametrize(
+    ("suite", "more", "valid"),
+    [("cubic", [], "leave --grid out"), ("bbr", ["--backend", "linux"], "leave --backend out")],
+)
+def test_other_paths_are_refused_where_there_are_none(
+    suite: str, more: list[str], valid: str
+) -> None:
+    done = CliRunner().invoke(app, ["conformance", suite, "--grid", "4", *more])
+    assert isinstance(done.exception, ExperimentError)
+    assert done.exception.key == "--grid"
+    assert valid in done.exception.problem

@@ -59,6 +59,8 @@ def examine_algorithms(
     if grid and not any(one.grid for one in cases):
         problem = f"no case of {suite} that is asked for runs on other paths; leave --grid out"
         raise ExperimentError(problem, key="--grid")
+    if grid and backend != "simulator":
+        raise ExperimentError("other paths are simulated only; leave --backend out", key="--grid")
     shares: list[Share] = []
     with progress_bar("running the cases") as progress, options.named("cc"):
         results = examine(
