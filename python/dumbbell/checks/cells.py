@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 from typing import TYPE_CHECKING, Any
 
 from dumbbell import _core
@@ -26,13 +25,6 @@ def file_of(one: CaseResult) -> str:
     cell = f"{one.case.section} {one.case.title[:40]} {one.cc}"
     at = f" {one.path.rate:g} {one.path.rtt:g}" if one.path.rtt != 0.04 else ""
     return re.sub(r"[^\w.@]+", "-", cell + at).strip("-") + ".toml"
-
-
-def command_of(suite: str, one: CaseResult) -> str:
-    """The command that runs a cell again."""
-    named = shlex.quote(one.cc)
-    case = shlex.quote(one.case.title)
-    return f"dumbbell conformance {suite} --cc {named} --case {case}"
 
 
 def rows(results: Sequence[CaseResult]) -> list[dict[str, Any]]:
