@@ -10,6 +10,8 @@
 //! handshake has the messages of TLS in size and number, and packets have the sizes that they have
 //! with TLS. [`Crypto::Rustls`] is the real one (feature `tls`).
 
+#![allow(clippy::duplicate_mod, reason = "`shared` is one text for two stacks")]
+
 mod ends;
 mod factory;
 mod noq;

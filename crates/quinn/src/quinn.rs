@@ -1,125 +1,54 @@
-//! quinn's interface.
+//! quinn: what its interface has otherwise than noq's. `controller` is the rest.
 
-use crate::adapter::Adapter;
-use crate::config::Config;
-use dumbbell_cc::Metric;
-use dumbbell_units::Rate;
-use quinn_proto::RttEstimator;
-use quinn_proto::congestion::{self, ControllerFactory, ControllerMetrics};
-use std::any::Any;
-use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Instant;
+#[path = "controller.rs"]
+mod controller;
 
-/// An algorithm of `dumbbell-cc` as quinn's congestion controller; made by [`Config`].
-#[derive(Debug)]
-pub struct Controller(Mutex<Adapter>);
+pub use controller::Controller;
+use quinn_proto as proto;
 
-impl Controller {
-    /// quinn asks for the window through a shared reference, and an acknowledgement may have to be
-    /// completed then.
-    fn adapter(&self) -> MutexGuard<'_, Adapter> {
-        let mut adapter = self.0.lock().expect("no code panics while it holds the state");
-        adapter.flush();
-        adapter
-    }
-
-    fn adapter_mut(&mut self) -> &mut Adapter {
-        self.0.get_mut().expect("no code panics while it holds the state")
-    }
-
-    /// Calls `show` once per named value of the algorithm's internal state.
-    pub fn inspect(&self, show: &mut dyn FnMut(Metric)) {
-        self.adapter().inspect(show);
-    }
-
-    /// Latest delivery rate that an application-limited sample did not lower.
-    pub fn delivery_rate(&self) -> Rate {
-        self.adapter().delivery_rate()
-    }
-
-    /// The pacing rate, if the algorithm sets one.
-    pub fn pacing_rate(&self) -> Option<Rate> {
-        self.adapter().pacing_rate()
-    }
-}
-
-impl Clone for Controller {
-    fn clone(&self) -> Controller {
-        Controller(Mutex::new(self.adapter().clone()))
-    }
-}
-
-impl ControllerFactory for Config {
-    fn build(self: Arc<Self>, now: Instant, current_mtu: u16) -> Box<dyn congestion::Controller> {
-        Box::new(Controller(Mutex::new(self.adapter(now, current_mtu))))
-    }
-}
-
-impl congestion::Controller for Controller {
-    fn on_sent(&mut self, now: Instant, bytes: u64, _last_packet_number: u64) {
-        self.adapter_mut().on_sent(now, bytes);
-    }
-
-    fn on_ack(
-        &mut self,
-        now: Instant,
-        sent: Instant,
-        _bytes: u64,
-        _app_limited: bool,
-        _rtt: &RttEstimator,
-    ) {
-        self.adapter_mut().on_ack(now, sent);
-    }
-
-    fn on_end_acks(
-        &mut self,
-        now: Instant,
-        in_flight: u64,
-        app_limited: bool,
-        _largest_packet_num_acked: Option<u64>,
-    ) {
-        self.adapter_mut().on_end_acks(now, in_flight, app_limited);
-    }
-
-    fn on_congestion_event(
-        &mut self,
-        now: Instant,
-        sent: Instant,
-        is_persistent_congestion: bool,
-        lost_bytes: u64,
-    ) {
-        match lost_bytes {
-            0 => self.adapter_mut().on_ecn(now, sent),
-            bytes => self.adapter_mut().on_lost(now, sent, bytes, is_persistent_congestion),
+/// The methods of a controller whose arguments or results differ.
+macro_rules! methods {
+    () => {
+        fn on_sent(&mut self, now: Instant, bytes: u64, _last_packet_number: u64) {
+            self.adapter_mut().on_sent(now, bytes);
         }
-    }
 
-    fn on_mtu_update(&mut self, new_mtu: u16) {
-        self.adapter_mut().on_mtu_update(new_mtu);
-    }
+        fn on_ack(
+            &mut self,
+            now: Instant,
+            sent: Instant,
+            _bytes: u64,
+            _app_limited: bool,
+            _rtt: &RttEstimator,
+        ) {
+            self.adapter_mut().on_ack(now, sent);
+        }
 
-    fn window(&self) -> u64 {
-        self.adapter().paced_window()
-    }
+        fn on_congestion_event(
+            &mut self,
+            now: Instant,
+            sent: Instant,
+            is_persistent_congestion: bool,
+            lost_bytes: u64,
+        ) {
+            match lost_bytes {
+                0 => self.adapter_mut().on_ecn(now, sent),
+                bytes => self.adapter_mut().on_lost(now, sent, bytes, is_persistent_congestion),
+            }
+        }
 
-    fn metrics(&self) -> ControllerMetrics {
-        let adapter = self.adapter();
-        let mut metrics = ControllerMetrics::default();
-        metrics.congestion_window = adapter.window();
-        metrics.ssthresh = adapter.ssthresh();
-        metrics.pacing_rate = adapter.pacing_rate().map(|rate| rate.bits_per_sec() as u64);
-        metrics
-    }
+        fn window(&self) -> u64 {
+            self.adapter().paced_window()
+        }
 
-    fn clone_box(&self) -> Box<dyn congestion::Controller> {
-        Box::new(self.clone())
-    }
-
-    fn initial_window(&self) -> u64 {
-        self.adapter().initial_window()
-    }
-
-    fn into_any(self: Box<Self>) -> Box<dyn Any> {
-        self
-    }
+        fn metrics(&self) -> ControllerMetrics {
+            let adapter = self.adapter();
+            let mut metrics = ControllerMetrics::default();
+            metrics.congestion_window = adapter.window();
+            metrics.ssthresh = adapter.ssthresh();
+            metrics.pacing_rate = adapter.pacing_rate().map(|rate| rate.bits_per_sec() as u64);
+            metrics
+        }
+    };
 }
+use methods;

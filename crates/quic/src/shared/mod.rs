@@ -1,33 +1,32 @@
-//! quinn-proto as a stack.
+//! quinn-proto and noq-proto as stacks. noq is a variant of quinn, so one text serves both: each
+//! compiles it with its own types, and has beside it what differs.
 
-mod controller;
-mod crypto;
+pub(super) mod controller;
+pub(super) mod crypto;
 #[cfg(feature = "tls")]
 mod tls;
 
+use super::proto::congestion::Controller;
+use super::proto::{
+    self, AckFrequencyConfig, ClientConfig, Connection, ConnectionHandle, ConnectionId,
+    ConnectionIdGenerator, DatagramEvent, Dir, Endpoint, EndpointConfig, ServerConfig, StreamEvent,
+    StreamId, TimeSource, TransportConfig, VarInt,
+};
+use super::{Ours, min_rtt, pacing_rate, path_stats, spurious};
 use crate::options::Crypto;
 use crate::stack::{CID, Event, RECEIVE_WINDOW, STREAM, Settings, Stack, Stats, peer, window_rate};
 use bytes::{Bytes, BytesMut};
 use crypto::Null;
 use dumbbell_cc::Metric;
 use dumbbell_sim::EcnCodepoint;
-use dumbbell_units::Rate;
-use quinn_proto::congestion::Controller;
-use quinn_proto::{
-    AckFrequencyConfig, ClientConfig, Connection, ConnectionHandle, ConnectionId,
-    ConnectionIdGenerator, DatagramEvent, Dir, Endpoint, EndpointConfig, InvalidCid, ServerConfig,
-    StreamEvent, StreamId, TimeSource, TransportConfig, VarInt,
-};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::Rng;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 
-pub(crate) use controller::NAMES;
-
 /// An endpoint with one connection, and streams from the client to the server.
-pub(crate) struct Quinn {
+pub(crate) struct End {
     endpoint: Endpoint,
     /// At a client, until it connects.
     client: Option<ClientConfig>,
@@ -52,10 +51,6 @@ impl ConnectionIdGenerator for SeededIds {
         let mut id = [0; CID];
         self.0.fill_bytes(&mut id);
         ConnectionId::new(&id)
-    }
-
-    fn validate(&self, _cid: &ConnectionId) -> Result<(), InvalidCid> {
-        Ok(())
     }
 
     fn cid_len(&self) -> usize {
@@ -98,7 +93,7 @@ fn transport(settings: &Settings) -> TransportConfig {
     config
 }
 
-impl Quinn {
+impl End {
     fn client(settings: &Settings, transport: Arc<TransportConfig>) -> ClientConfig {
         let mut config = match settings.options.crypto {
             Crypto::Null => ClientConfig::new(Arc::new(Null)),
@@ -163,25 +158,26 @@ impl Quinn {
 }
 
 /// A copy of the controller, if it has one of dumbbell's algorithms.
-fn ours(state: &dyn Controller) -> Option<Box<dumbbell_quinn::Controller>> {
+fn ours(state: &dyn Controller) -> Option<Box<Ours>> {
     state.clone_box().into_any().downcast().ok()
 }
 
-impl Stack for Quinn {
-    fn new(settings: &Settings) -> Quinn {
+impl Stack for End {
+    fn new(settings: &Settings) -> End {
         let mut config = EndpointConfig::new(Arc::new(Null));
+        config.rng_seed(Some(settings.seed()));
         let ids = Mutex::new(Some(settings.random(3)));
-        config.rng_seed(Some(settings.seed())).cid_generator(move || {
+        let ids = move || -> Box<dyn ConnectionIdGenerator> {
             let ids = ids.lock().expect("no code panics while it holds the generator").take();
             Box::new(SeededIds(ids.expect("one endpoint is made from a configuration")))
-        });
-        let (config, transport) = (Arc::new(config), Arc::new(transport(settings)));
-        let (client, server) = match settings.is_client {
-            true => (Some(Quinn::client(settings, transport)), None),
-            false => (None, Some(Arc::new(Quinn::server(settings, transport)))),
         };
-        Quinn {
-            endpoint: Endpoint::new(config, server, true, None),
+        let transport = Arc::new(transport(settings));
+        let (client, server) = match settings.is_client {
+            true => (Some(End::client(settings, transport)), None),
+            false => (None, Some(Arc::new(End::server(settings, transport)))),
+        };
+        End {
+            endpoint: super::endpoint(config, ids, server),
             client,
             connection: None,
             sending: None,
@@ -200,10 +196,10 @@ impl Stack for Quinn {
     }
 
     fn handle(&mut self, now: Instant, ecn: EcnCodepoint, payload: &[u8]) {
-        let ecn = quinn_proto::EcnCodepoint::from_bits(ecn.bits());
+        let ecn = proto::EcnCodepoint::from_bits(ecn.bits());
         let (peer, payload) = (peer(self.is_client), BytesMut::from(payload));
         let mut response = Vec::new();
-        let event = self.endpoint.handle(now, peer, None, ecn, payload, &mut response);
+        let event = super::handle(&mut self.endpoint, now, peer, ecn, payload, &mut response);
         if let Some(event) = event {
             self.accept(now, event, response);
         }
@@ -224,7 +220,7 @@ impl Stack for Quinn {
             *payload = response;
             return Some(EcnCodepoint::NotEct);
         }
-        let transmit = self.connection()?.poll_transmit(now, 1, payload)?;
+        let transmit = super::transmit(self.connection()?, now, payload)?;
         Some(EcnCodepoint::from_bits(transmit.ecn.map_or(0, |ecn| ecn as u8)))
     }
 
@@ -237,21 +233,21 @@ impl Stack for Quinn {
         }
         loop {
             return Some(match connection.poll()? {
-                quinn_proto::Event::Connected => Event::Connected,
-                quinn_proto::Event::ConnectionLost { .. } => Event::Lost,
-                quinn_proto::Event::Stream(
+                proto::Event::Connected => Event::Connected,
+                proto::Event::ConnectionLost { .. } => Event::Lost,
+                proto::Event::Stream(
                     StreamEvent::Writable { .. } | StreamEvent::Available { .. },
                 ) => Event::Writable,
-                quinn_proto::Event::Stream(StreamEvent::Finished { .. }) => {
+                proto::Event::Stream(StreamEvent::Finished { .. }) => {
                     self.unfinished -= 1;
                     if self.unfinished > 0 || !self.is_ended {
                         continue;
                     }
                     Event::Finished
                 }
-                quinn_proto::Event::Stream(
-                    StreamEvent::Opened { .. } | StreamEvent::Readable { .. },
-                ) => Event::Readable,
+                proto::Event::Stream(StreamEvent::Opened { .. } | StreamEvent::Readable { .. }) => {
+                    Event::Readable
+                }
                 _ => continue,
             });
         }
@@ -268,8 +264,7 @@ impl Stack for Quinn {
             }
         };
         let part = data.slice(..data.len().min(room));
-        let written =
-            connection.send_stream(id).write_chunks(&mut [part]).map_or(0, |written| written.bytes);
+        let written = super::write(&mut connection.send_stream(id), part);
         self.sending = Some((id, room - written));
         if written == room {
             self.end_stream();
@@ -306,41 +301,40 @@ impl Stack for Quinn {
 
     fn set_send_window(&mut self, windows: u64, bytes: u64) {
         if let Some(connection) = self.connection() {
-            let window = connection.congestion_state().metrics().congestion_window;
+            let state = super::controller(connection);
+            let window = state.map_or(0, |state| state.metrics().congestion_window);
             connection.set_send_window(window.saturating_mul(windows).saturating_add(bytes));
         }
     }
 
     fn stats(&mut self) -> Stats {
         let Some(connection) = self.connection() else { return Stats::default() };
-        let (path, state) = (connection.stats().path, connection.congestion_state());
-        let metrics = state.metrics();
-        let (cwnd, ours) = (metrics.congestion_window, ours(state));
+        let Some(path) = path_stats(connection) else { return Stats::default() };
+        let Some(state) = super::controller(connection) else { return Stats::default() };
+        let (metrics, ours) = (state.metrics(), ours(state));
+        let cwnd = metrics.congestion_window;
+        let rate = pacing_rate(state, ours.as_deref());
         Stats {
             rtt: path.rtt,
-            min_rtt: Some(path.min_rtt),
+            min_rtt: min_rtt(&path),
             cwnd,
             ssthresh: metrics.ssthresh,
-            // Its pacer takes the window; the `pacing_rate` of its own controllers goes into qlog
-            // only.
-            pacing_rate: ours
-                .as_ref()
-                .and_then(|ours| ours.pacing_rate())
-                .map(Rate::bytes_per_sec)
-                .or(Some(window_rate(cwnd, path.rtt))),
+            pacing_rate: Some(rate.unwrap_or_else(|| window_rate(cwnd, path.rtt))),
             mtu: path.current_mtu,
             sent_packets: path.sent_packets,
             lost_packets: path.lost_packets,
             congestion_events: path.congestion_events,
-            spurious: 0,
+            spurious: spurious(&path),
             delivery_rate: ours.map(|ours| ours.delivery_rate().bytes_per_sec()),
         }
     }
 
     fn inspect(&mut self, show: &mut dyn FnMut(Metric)) {
-        if let Some(connection) = self.connection() {
-            let mtu = connection.stats().path.current_mtu;
-            controller::inspect(connection.congestion_state(), mtu, show);
+        if let Some(connection) = self.connection()
+            && let Some(path) = path_stats(connection)
+            && let Some(state) = super::controller(connection)
+        {
+            controller::inspect(state, path.current_mtu, show);
         }
     }
 }

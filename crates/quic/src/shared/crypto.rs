@@ -1,20 +1,18 @@
-//! The [null handshake](crate::null) as a session of noq-proto.
+//! The [null handshake](crate::null) as a session of the stack.
 
-use crate::null::{
-    CONFIDENTIALITY_LIMIT, Handshake, INTEGRITY_LIMIT, SAMPLE, TAG, digest, write_tag,
+use super::super::proto::crypto::{
+    self, CryptoError, ExportKeyingMaterialError, HeaderKey, HmacKey, KeyPair, Keys, PacketKey,
+    UnsupportedVersion,
 };
-use bytes::BytesMut;
-use noq_proto::crypto::{
-    self, CryptoError, ExportKeyingMaterialError, HandshakeTokenKey, HeaderKey, HmacKey, KeyPair,
-    Keys, PacketKey, UnsupportedVersion,
-};
-use noq_proto::transport_parameters::{self, TransportParameters};
-use noq_proto::{ConnectError, ConnectionId, PathId, Side, TransportError};
+use super::super::proto::transport_parameters::{Error, TransportParameters};
+use super::super::proto::{ConnectError, Side, TransportError};
+use super::super::{Cid, SessionConfig};
+use crate::null::{Handshake, SAMPLE, digest};
 use std::any::Any;
 
 /// Keys that protect nothing.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Null;
+pub(in super::super) struct Null;
 
 fn packet_keys() -> KeyPair<Box<dyn PacketKey>> {
     KeyPair { local: Box::new(Null), remote: Box::new(Null) }
@@ -24,36 +22,6 @@ fn keys() -> Keys {
     Keys {
         header: KeyPair { local: Box::new(Null), remote: Box::new(Null) },
         packet: packet_keys(),
-    }
-}
-
-impl PacketKey for Null {
-    fn encrypt(&self, _path_id: PathId, _packet: u64, buf: &mut [u8], _header_len: usize) {
-        write_tag(buf);
-    }
-
-    fn decrypt(
-        &self,
-        _path_id: PathId,
-        _packet: u64,
-        _header: &[u8],
-        payload: &mut BytesMut,
-    ) -> Result<(), CryptoError> {
-        let length = payload.len().checked_sub(TAG).ok_or(CryptoError)?;
-        payload.truncate(length);
-        Ok(())
-    }
-
-    fn tag_len(&self) -> usize {
-        TAG
-    }
-
-    fn confidentiality_limit(&self) -> u64 {
-        CONFIDENTIALITY_LIMIT
-    }
-
-    fn integrity_limit(&self) -> u64 {
-        INTEGRITY_LIMIT
     }
 }
 
@@ -83,18 +51,6 @@ impl HmacKey for Null {
     }
 }
 
-impl HandshakeTokenKey for Null {
-    fn seal(&self, _token_nonce: u128, data: &mut Vec<u8>) -> Result<(), CryptoError> {
-        data.extend_from_slice(&[0; TAG]);
-        Ok(())
-    }
-
-    fn open<'a>(&self, _token_nonce: u128, data: &'a mut [u8]) -> Result<&'a [u8], CryptoError> {
-        let length = data.len().checked_sub(TAG).ok_or(CryptoError)?;
-        Ok(&data[..length])
-    }
-}
-
 /// A session without cryptography.
 struct Session {
     handshake: Handshake,
@@ -108,7 +64,7 @@ fn encoded(parameters: &TransportParameters) -> Vec<u8> {
 }
 
 impl crypto::Session for Session {
-    fn initial_keys(&self, _dst_cid: ConnectionId, _side: Side) -> Keys {
+    fn initial_keys(&self, _dst_cid: Cid<'_>, _side: Side) -> Keys {
         keys()
     }
 
@@ -135,7 +91,7 @@ impl crypto::Session for Session {
     fn read_handshake(&mut self, buf: &[u8]) -> Result<bool, TransportError> {
         match self.handshake.read(buf) {
             true => Ok(false),
-            false => Err(transport_parameters::Error::Malformed.into()),
+            false => Err(Error::Malformed.into()),
         }
     }
 
@@ -152,7 +108,7 @@ impl crypto::Session for Session {
         Some(packet_keys())
     }
 
-    fn is_valid_retry(&self, _orig_dst_cid: ConnectionId, _header: &[u8], _payload: &[u8]) -> bool {
+    fn is_valid_retry(&self, _orig_dst_cid: Cid<'_>, _header: &[u8], _payload: &[u8]) -> bool {
         false
     }
 
@@ -168,7 +124,7 @@ impl crypto::Session for Session {
 
 impl crypto::ClientConfig for Null {
     fn start_session(
-        &self,
+        self: SessionConfig<'_>,
         _version: u32,
         _server_name: &str,
         params: &TransportParameters,
@@ -179,20 +135,16 @@ impl crypto::ClientConfig for Null {
 }
 
 impl crypto::ServerConfig for Null {
-    fn initial_keys(
-        &self,
-        _version: u32,
-        _dst_cid: ConnectionId,
-    ) -> Result<Keys, UnsupportedVersion> {
+    fn initial_keys(&self, _version: u32, _dst_cid: Cid<'_>) -> Result<Keys, UnsupportedVersion> {
         Ok(keys())
     }
 
-    fn retry_tag(&self, _version: u32, _orig_dst_cid: ConnectionId, _packet: &[u8]) -> [u8; 16] {
+    fn retry_tag(&self, _version: u32, _orig_dst_cid: Cid<'_>, _packet: &[u8]) -> [u8; 16] {
         [0; 16]
     }
 
     fn start_session(
-        &self,
+        self: SessionConfig<'_>,
         _version: u32,
         params: &TransportParameters,
     ) -> Box<dyn crypto::Session> {

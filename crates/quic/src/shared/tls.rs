@@ -1,6 +1,6 @@
-//! Real TLS 1.3 as a session of quinn-proto.
+//! Real TLS 1.3 as a session of the stack.
 
-use quinn_proto::crypto::rustls::{QuicClientConfig, QuicServerConfig};
+use super::super::proto::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use std::sync::Arc;
 
 pub(super) fn client() -> Arc<QuicClientConfig> {

@@ -1,29 +1,27 @@
-//! noq-proto's congestion controllers, observed.
+//! The stack's congestion controllers, observed.
 
+use super::super::proto::RttEstimator;
+use super::super::proto::congestion::{
+    Controller, ControllerFactory, ControllerMetrics, Cubic, CubicConfig, NewRenoConfig,
+};
+use super::super::{CUBIC_VARIABLES, LAST_VARIABLES, Last, LastConfig, Ours, observe};
 use crate::observed::Shared;
 use crate::stack::{CongestionControl, Settings};
 use crate::variables;
 use dumbbell_cc::Metric;
-use noq_proto::RttEstimator;
-use noq_proto::congestion::{
-    Bbr3, Bbr3Config, Controller, ControllerFactory, ControllerMetrics, Cubic, CubicConfig,
-    NewRenoConfig,
-};
 use std::any::Any;
+use std::fmt;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
-
-/// The names of the stack's own algorithms.
-pub(crate) const NAMES: &[&str] = &["cubic", "reno", "bbr3"];
+use std::time::Instant;
 
 type Factory = Arc<dyn ControllerFactory + Send + Sync>;
 
 /// Makes the controller of an end.
 pub(super) fn factory(settings: &Settings) -> Factory {
     let inner: Factory = match &settings.congestion_control {
+        CongestionControl::Native("cubic") => Arc::new(CubicConfig::default()),
         CongestionControl::Native("reno") => Arc::new(NewRenoConfig::default()),
-        CongestionControl::Native("bbr3") => Arc::new(Bbr3Config::default()),
-        CongestionControl::Native(_) => Arc::new(CubicConfig::default()),
+        CongestionControl::Native(_) => Arc::new(LastConfig::default()),
         CongestionControl::Ours(config) => Arc::new(config.clone()),
     };
     Arc::new(ObservedFactory { inner, observed: settings.observed.clone() })
@@ -32,12 +30,12 @@ pub(super) fn factory(settings: &Settings) -> Factory {
 /// Shows the variables of dumbbell's algorithms and of the stack's own.
 pub(super) fn inspect(state: &dyn Controller, mtu: u16, show: &mut dyn FnMut(Metric)) {
     let state = state.clone_box().into_any();
-    if let Some(ours) = state.downcast_ref::<dumbbell_quinn::NoqController>() {
+    if let Some(ours) = state.downcast_ref::<Ours>() {
         ours.inspect(show);
-    } else if let Some(bbr) = state.downcast_ref::<Bbr3>() {
-        variables::show(bbr, variables::NOQ_BBR3, mtu, show);
+    } else if let Some(last) = state.downcast_ref::<Last>() {
+        variables::show(last, LAST_VARIABLES, mtu, show);
     } else if let Some(cubic) = state.downcast_ref::<Cubic>() {
-        variables::show(cubic, variables::NOQ_CUBIC, mtu, show);
+        variables::show(cubic, CUBIC_VARIABLES, mtu, show);
     }
 }
 
@@ -54,29 +52,23 @@ impl ControllerFactory for ObservedFactory {
 }
 
 /// Passes everything on to a controller and notes it.
-#[derive(Debug)]
 struct Observed {
     inner: Box<dyn Controller>,
     observed: Shared,
 }
 
+impl fmt::Debug for Observed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Observed")
+    }
+}
+
 impl Controller for Observed {
+    observe!();
+
     fn on_sent(&mut self, now: Instant, bytes: u64, last_packet_number: u64) {
         self.observed.get().on_sent(bytes);
         self.inner.on_sent(now, bytes, last_packet_number);
-    }
-
-    fn on_ack(
-        &mut self,
-        now: Instant,
-        sent: Instant,
-        bytes: u64,
-        pn: u64,
-        app_limited: bool,
-        rtt: &RttEstimator,
-    ) {
-        self.observed.get().on_ack(sent, bytes);
-        self.inner.on_ack(now, sent, bytes, pn, app_limited, rtt);
     }
 
     fn on_end_acks(
@@ -88,45 +80,6 @@ impl Controller for Observed {
     ) {
         self.observed.get().on_end_acks(now, in_flight);
         self.inner.on_end_acks(now, in_flight, app_limited, largest_packet_num_acked);
-    }
-
-    fn on_congestion_event(
-        &mut self,
-        now: Instant,
-        sent: Instant,
-        is_persistent_congestion: bool,
-        is_ecn: bool,
-        lost_bytes: u64,
-        largest_lost_pn: u64,
-    ) {
-        self.inner.on_congestion_event(
-            now,
-            sent,
-            is_persistent_congestion,
-            is_ecn,
-            lost_bytes,
-            largest_lost_pn,
-        );
-    }
-
-    fn on_packet_sent(&mut self, now: Instant, bytes: u16, pn: u64) {
-        self.inner.on_packet_sent(now, bytes, pn);
-    }
-
-    fn on_packet_lost(&mut self, lost_bytes: u16, pn: u64, now: Instant) {
-        self.inner.on_packet_lost(lost_bytes, pn, now);
-    }
-
-    fn on_cwnd_limited(&mut self) {
-        self.inner.on_cwnd_limited();
-    }
-
-    fn on_spurious_congestion_event(&mut self) {
-        self.inner.on_spurious_congestion_event();
-    }
-
-    fn on_ack_frequency_update(&mut self, threshold: u64, requested_max_ack_delay: Duration) {
-        self.inner.on_ack_frequency_update(threshold, requested_max_ack_delay);
     }
 
     fn on_mtu_update(&mut self, new_mtu: u16) {
