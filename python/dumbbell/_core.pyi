@@ -1,7 +1,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from types import TracebackType
-from typing import Any, Final, Literal, Self, TypedDict, final, type_check_only
+from typing import Any, Final, Literal, NotRequired, Self, TypedDict, final, type_check_only
 
 __all__ = [
     "Ack",
@@ -72,6 +72,7 @@ class Meta(TypedDict):
     data_packets: int
     events: int
     version: str
+    failures: NotRequired[list[tuple[int, float, str]]]
 
 @type_check_only
 class Health(TypedDict):

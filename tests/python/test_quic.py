@@ -11,7 +11,7 @@ import pytest
 from command import dumbbell as command
 
 import dumbbell
-from dumbbell import Experiment, ExperimentError, Flow, Link, Result
+from dumbbell import Experiment, Flow, Link, Result
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -84,10 +84,33 @@ def test_the_example_shows_that_both_fill_the_link_alone() -> None:
         assert received * 8 / (end - begin) == pytest.approx(19.2e6, rel=0.03)
 
 
-def test_a_quic_flow_is_refused_with_real_packets() -> None:
-    experiment = Experiment(duration="1 s", links=[LINK], flows=[quic("quinn:cubic")])
-    with pytest.raises(ExperimentError, match='"quic" is simulated only; leave --backend out'):
-        dumbbell.run(experiment, backend="linux")
+def test_a_connection_that_the_stack_closes_is_warned_of(tmp_path: Path) -> None:
+    outage = Link(
+        name="bottleneck", rate="20 Mbit/s", delay="20 ms", loss=[["0 s", 0], ["2 s", 0.999999]]
+    )
+    flow = quic("quinn:cubic", name="video", transport_options={"idle_timeout": "1 s"})
+    result = run([flow], links=[outage], duration="5 s")
+    [failure] = result.meta["failures"]["1"]
+    # RFC 9000, section 10.1: a second after the first packet behind the last that arrived.
+    assert failure["t"] == pytest.approx(3.05, abs=0.1)
+    assert (failure["flow"], failure["reason"]) == ("video", "timed out")
+    said = f'"video" (seed 1): the stack closed the connection at {failure["t"]:.3g} s: timed out'
+    assert said in result.warnings
+    loaded = Result.load(result.save(tmp_path / "result"))
+    assert said in loaded.warnings
+    assert run([flow], duration="5 s").warnings == []
+
+
+def test_media_in_datagrams_lose_what_the_link_loses() -> None:
+    lossy = Link(name="bottleneck", rate="20 Mbit/s", delay="20 ms", loss=0.01)
+    media = quic("cubic", app_rate="2 Mbit/s", transport_options={"datagrams": True})
+    other = Flow(cc="none", transport="udp", app_rate="2 Mbit/s")
+    for flow in (media, other):
+        row = run([flow], links=[lossy]).flows.row(0, named=True)
+        # Binomial: 1 % of some 4,300 datagrams, within four standard deviations.
+        assert row["lost"] / row["sent"] == pytest.approx(0.01, abs=0.006)
+        assert row["received"] * 8 / 20 == pytest.approx(2e6 * 0.99, rel=0.01)
+        assert (row["delivered"], row["retransmitted"]) == (row["received"], 0)
 
 
 def test_the_command_line_runs_a_quic_flow_and_warns_of_an_unseeded_one(tmp_path: Path) -> None:

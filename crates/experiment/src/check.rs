@@ -375,13 +375,22 @@ impl FlowCheck<'_> {
                 );
             }
         }
-        let overlaid = overlay_quic(&flow.transport_options).map(drop);
+        let overlaid = overlay_quic(&flow.transport_options);
+        if overlaid.as_ref().is_ok_and(|options| options.datagrams) {
+            if flow.app_rate.is_none() && flow.app_rates.is_none() {
+                let text = "is missing; datagrams are sent at this rate, such as \"5 Mbit/s\"";
+                self.add("app_rate", text.to_owned());
+            }
+            let of_streams = [("bytes", flow.bytes.is_some())];
+            self.refuse(&of_streams, "is not for a flow of datagrams; leave it out, or write stop");
+        }
+        let overlaid = overlaid.map(drop);
         let path = self.path.then("transport_options");
         add_options(overlaid, &path, self.problems, |_| true);
         let of_tcp = [("stack_options", !flow.stack_options.is_empty())];
         self.refuse(&of_tcp, "is TCP's, and the flow's transport is \"quic\"; leave it out");
-        let of_real = [("command", flow.command.is_some())];
-        self.refuse(&of_real, "is for real packets, and a QUIC flow is simulated; leave it out");
+        let of_programs = [("command", flow.command.is_some())];
+        self.refuse(&of_programs, "has its own transport, and the flow's is \"quic\"; leave one of them out");
     }
 
     /// UDP sends at the rate of its application, whatever happens.

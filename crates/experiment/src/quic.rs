@@ -5,11 +5,13 @@
 use crate::algorithm::ALGORITHM_FORM;
 use crate::diagnostic::{KeyPath, Problem};
 use crate::model::{Flow, Options};
-use crate::options::OptionValues::{Bool, OneOf, Whole};
+use crate::options::OptionValues::{Bool, OneOf, Time, Whole};
 use crate::options::{OptionErrors, TransportOption, option, option_problems, overlay, written};
 use crate::quantity::{ValueError, fail};
 use crate::suggest::did_you_mean;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
 
 /// A QUIC implementation.
 #[derive(Debug)]
@@ -53,6 +55,10 @@ const IP_UDP: u16 = 28;
 /// Bytes of a full packet beside its data: headers of the packet and of the STREAM frame, and the
 /// tag.
 const OVERHEAD: u16 = 33;
+/// Bytes of a datagram of media, and what a packet has beside it: its headers, those of the frame,
+/// and the tag.
+const DATAGRAM: u16 = 1150;
+const DATAGRAM_OVERHEAD: u16 = 30;
 
 /// The options of QUIC flows.
 pub static QUIC_OPTIONS: &[TransportOption] = &[
@@ -78,6 +84,18 @@ pub static QUIC_OPTIONS: &[TransportOption] = &[
         "packets that the receiver may leave unacknowledged (draft-ietf-quic-ack-frequency); 0 for \
          the stack's own rule",
     ),
+    option(
+        "idle_timeout",
+        Time(0),
+        "how long the connection may be idle before the stack closes it (RFC 9000, section 10.1); 0 \
+         for no limit",
+    ),
+    option(
+        "datagrams",
+        Bool,
+        "whether data is sent in datagrams of 1150 bytes (RFC 9221), which are not repeated; with \
+         app_rate",
+    ),
 ];
 
 /// The values of those options.
@@ -87,6 +105,8 @@ pub struct QuicOptions {
     initial_mtu: u16,
     mtu_discovery: bool,
     ack_eliciting_threshold: u32,
+    idle_timeout_ns: u64,
+    pub(crate) datagrams: bool,
 }
 
 impl Default for QuicOptions {
@@ -96,6 +116,8 @@ impl Default for QuicOptions {
             initial_mtu: MIN_MTU,
             mtu_discovery: true,
             ack_eliciting_threshold: 0,
+            idle_timeout_ns: 0,
+            datagrams: false,
         }
     }
 }
@@ -108,12 +130,13 @@ impl QuicOptions {
 
     /// Data of a full packet, bytes.
     pub(crate) fn payload(&self) -> u16 {
-        self.mtu() - OVERHEAD
+        if self.datagrams { DATAGRAM } else { self.mtu() - OVERHEAD }
     }
 
     /// A full packet with the headers of IP and UDP, bytes.
     pub(crate) fn packet(&self) -> u16 {
-        self.mtu() + IP_UDP
+        let payload = if self.datagrams { DATAGRAM + DATAGRAM_OVERHEAD } else { self.mtu() };
+        payload + IP_UDP
     }
 }
 
@@ -128,6 +151,17 @@ pub fn overlay_quic(options: &Options) -> Result<QuicOptions, OptionErrors> {
 /// All options of QUIC, as a file has them.
 pub fn quic_options(options: &QuicOptions) -> Options {
     written(QUIC_OPTIONS, options)
+}
+
+/// All options of QUIC, as a scenario has them.
+pub fn quic_fields(options: &QuicOptions) -> BTreeMap<String, Value> {
+    let fields = serde_json::to_value(options).expect("plain numbers and texts");
+    fields
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect()
 }
 
 /// The options of a QUIC flow at `at`.

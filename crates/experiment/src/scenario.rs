@@ -5,7 +5,7 @@ use crate::loss::{Loss, Reorder};
 use crate::model::{Experiment, Flow, Link};
 use crate::options::flow_udt;
 use crate::quantity::{PACKETS, Queue, RATE, SIZE, TIME};
-use crate::quic::{flow_quic, quic_options};
+use crate::quic::{flow_quic, quic_fields};
 use crate::resolve::checked;
 use crate::rtp::{flow_rtp, scenario_options};
 use crate::timeline::{parse_rates, parse_reroutes};
@@ -124,7 +124,7 @@ fn flow_spec(
     let udt = (flow.transport == "udt").then(|| flow_udt(flow, &key_path![]).expect(RESOLVED));
     let at = &key_path![];
     let (stack, options) = match flow.transport.as_str() {
-        "quic" => (flow.quic_stack(), quic_options(&flow_quic(flow, at).expect(RESOLVED))),
+        "quic" => (flow.quic_stack(), quic_fields(&flow_quic(flow, at).expect(RESOLVED))),
         "rtp" => ("", scenario_options(&flow_rtp(flow, at).expect(RESOLVED))),
         _ => Default::default(),
     };

@@ -25,8 +25,10 @@ fn a_quic_flow_is_resolved_with_its_stack_and_every_option() {
     let flow = &resolved.flows[0];
     assert_eq!(flow.stack.as_deref(), Some("noq"));
     let options = json!({"crypto": "null", "initial_mtu": 1200, "mtu_discovery": true,
-                         "ack_eliciting_threshold": 0});
+                         "ack_eliciting_threshold": 0, "idle_timeout": "0 s", "datagrams": false});
     assert_eq!(json!(flow.transport_options), options);
+    let options = json!({"crypto": "null", "initial_mtu": 1200, "mtu_discovery": true,
+                         "ack_eliciting_threshold": 0, "idle_timeout_ns": 0, "datagrams": false});
     assert_eq!(resolved.payloads(), [1419]);
     assert!(resolved.sources.is_empty());
     let scenario = serde_json::to_value(resolved.scenario(1)).expect("JSON");
@@ -101,7 +103,16 @@ fn what_a_quic_flow_cannot_have_is_refused_with_what_it_can() {
         ),
         (
             "cc = \"cubic\"\ntransport = \"quic\"\ncommand = \"iperf3\"",
-            "is for real packets, and a QUIC flow is simulated",
+            "has its own transport, and the flow's is",
+        ),
+        (
+            "cc = \"cubic\"\ntransport = \"quic\"\ntransport_options = { datagrams = true }",
+            "app_rate: is missing; datagrams are sent at this rate",
+        ),
+        (
+            "cc = \"cubic\"\ntransport = \"quic\"\napp_rate = \"1 Mbit/s\"\nbytes = \"1 MB\"\n\
+             transport_options = { datagrams = true }",
+            "is not for a flow of datagrams; leave it out, or write stop",
         ),
         ("cc = \"cubic\"\nstack = \"quiche\"", "no stack is called \"quiche\""),
     ] {

@@ -130,6 +130,11 @@ impl RunOutput {
             false => Some(Py::new(py, Capture { packets: output.packets, scenario })?),
         };
         let meta = PyDict::new(py);
+        if !output.failures.is_empty() {
+            let failures = output.failures.into_iter();
+            let failures = failures.map(|one| (one.flow, one.at.as_secs_f64(), one.why));
+            meta.set_item("failures", failures.collect::<Vec<_>>())?;
+        }
         meta.set_item("data_packets", output.data_packets)?;
         meta.set_item("events", output.events)?;
         meta.set_item("version", env!("CARGO_PKG_VERSION"))?;
@@ -193,7 +198,7 @@ pub fn simulate(
 }
 
 /// Custom algorithms, and the endpoints that are not the simulator's own.
-fn with_endpoints(algorithms: BTreeMap<String, AlgorithmFactory>) -> Factories {
+pub(crate) fn with_endpoints(algorithms: BTreeMap<String, AlgorithmFactory>) -> Factories {
     let endpoints = [("quic", dumbbell_quic::endpoints()), ("rtp", dumbbell_rtp::endpoints())];
     let endpoints = endpoints.map(|(name, factory)| (name.to_owned(), factory)).into();
     Factories { algorithms, endpoints }

@@ -1,15 +1,18 @@
 //! The two ends of a flow: a client that sends, and a server that receives.
 
 use crate::stack::{Clock, Event, Settings, Stack, Stats, span};
-use bytes::Bytes;
+use bytes::{BufMut, Bytes, BytesMut};
 use dumbbell_cc::Metric;
 use dumbbell_net::Application;
 use dumbbell_sim::{DatagramEndpoint, EcnCodepoint, FlowRow, SeriesRow};
 use dumbbell_units::{Rate, Span, Time};
 use std::cell::RefCell;
+use std::time::Instant;
 
 /// Bytes that an application with a rate writes at a time: about a packet.
 const WRITE: u16 = 1200;
+/// Bytes of a datagram of media: one fits into a packet of 1200 bytes, and two into none.
+const DATAGRAM: u16 = 1150;
 /// What a sender without a rate has written and not acknowledged, so that the application never
 /// limits it: so many congestion windows, as acknowledged data counts only when all before it is
 /// acknowledged too, and so many bytes more.
@@ -31,6 +34,18 @@ pub(crate) struct Load {
 
 fn secs(span: Option<Span>) -> f32 {
     span.map_or(f32::NAN, |span| span.as_secs_f64() as f32)
+}
+
+/// Bytes that an application with a rate writes at a time.
+fn unit(settings: &Settings) -> u16 {
+    if settings.options.datagrams { DATAGRAM } else { WRITE }
+}
+
+/// A datagram of this number.
+fn datagram(number: u64) -> Bytes {
+    let mut data = BytesMut::zeroed(DATAGRAM.into());
+    (&mut data[..]).put_u64(number);
+    data.freeze()
 }
 
 /// How far a sender is.
@@ -58,6 +73,12 @@ pub(crate) struct Sender<S> {
     /// Whether the stack takes no more data at present.
     is_blocked: bool,
     completed: Option<Time>,
+    /// Expirations of the probe timeout.
+    timeouts: u32,
+    /// Whether it has expired now, and the probe has not left.
+    is_probing: bool,
+    /// When the stack closed the connection, and why.
+    failure: Option<(Time, String)>,
     due: Time,
 }
 
@@ -65,7 +86,7 @@ impl<S: Stack> Sender<S> {
     pub(crate) fn new(settings: Settings, clock: Clock, load: Load) -> Sender<S> {
         Sender {
             stack: RefCell::new(S::new(&settings)),
-            application: Application::from_rates(&load.rates, WRITE),
+            application: Application::from_rates(&load.rates, unit(&settings)),
             due: load.start,
             settings,
             clock,
@@ -74,6 +95,9 @@ impl<S: Stack> Sender<S> {
             written: 0,
             is_blocked: false,
             completed: None,
+            timeouts: 0,
+            is_probing: false,
+            failure: None,
         }
     }
 
@@ -85,10 +109,27 @@ impl<S: Stack> Sender<S> {
                 Event::Finished if self.load.bytes == Some(self.written) => {
                     self.completed = Some(now);
                 }
-                Event::Lost => self.phase = TransferState::Lost,
+                Event::Lost(reason) => {
+                    self.phase = TransferState::Lost;
+                    self.failure = Some((now, reason));
+                }
                 Event::Finished | Event::Readable => {}
             }
         }
+    }
+
+    /// Runs the timers. The stacks do not count probe timeouts (PTO; RFC 9002, section 6.2). One has
+    /// expired if a timer finds no loss while packets are in flight and the last one left a
+    /// round-trip time ago or more, so that it is not the pacer's, and a probe leaves now.
+    fn expire(&mut self, now: Instant) {
+        let (stack, observed) = (self.stack.get_mut(), &self.settings.observed);
+        let losses = observed.get().losses;
+        stack.handle_timeout(now);
+        let seen = observed.get();
+        let Some(last) = seen.last_ack_eliciting else { return };
+        let may_be_probe = seen.in_flight > 0 && seen.losses == losses;
+        drop(seen);
+        self.is_probing = may_be_probe && now.saturating_duration_since(last) >= stack.stats().rtt;
     }
 
     /// Writes what the application has, as far as the stack takes it.
@@ -101,11 +142,15 @@ impl<S: Stack> Sender<S> {
             None => total,
             Some(application) => {
                 let writes = application.written(now.since(self.load.start));
-                total.min(u64::from(writes) * u64::from(WRITE))
+                total.min(u64::from(writes) * u64::from(unit(&self.settings)))
             }
         };
         let is_over = self.load.stop.is_some_and(|stop| now >= stop);
         let stack = self.stack.get_mut();
+        while self.settings.options.datagrams && !is_over && self.written < ready {
+            stack.send_datagram(datagram(self.written / u64::from(DATAGRAM)));
+            self.written += u64::from(DATAGRAM);
+        }
         while !is_over && !self.is_blocked && self.written < ready {
             let size = (ready - self.written).min(ZEROS.len() as u64) as usize;
             let taken = stack.write(Bytes::from_static(&ZEROS[..size]));
@@ -125,7 +170,7 @@ impl<S: Stack> Sender<S> {
         }
         let stop = self.load.stop.unwrap_or(Time::MAX);
         let Some(application) = &self.application else { return stop };
-        let next = self.written / u64::from(WRITE) + 1;
+        let next = self.written / u64::from(unit(&self.settings)) + 1;
         let due = application.due(u32::try_from(next).unwrap_or(u32::MAX));
         if self.is_blocked { stop } else { stop.min(self.load.start + due) }
     }
@@ -133,6 +178,14 @@ impl<S: Stack> Sender<S> {
     /// Packets of `bytes`.
     fn packets(bytes: u64, stats: &Stats) -> f64 {
         bytes as f64 / f64::from(stats.mtu.max(1))
+    }
+
+    /// Packets, or datagrams of media, that were sent.
+    fn sent(&self, stats: &Stats) -> u64 {
+        match self.settings.options.datagrams {
+            true => self.settings.observed.get().frames.datagrams,
+            false => stats.sent_packets,
+        }
     }
 
     fn delivered(&self) -> u64 {
@@ -162,12 +215,17 @@ impl<S: Stack> DatagramEndpoint for Sender<S> {
             self.phase = TransferState::Connecting;
         }
         if stack.timeout().is_some_and(|due| due <= instant) {
-            stack.handle_timeout(instant);
+            self.expire(instant);
         }
         self.events(now);
         self.write(now);
         let stack = self.stack.get_mut();
         let sent = stack.transmit(instant, payload);
+        if self.is_probing {
+            let has_sent = self.settings.observed.get().last_ack_eliciting == Some(instant);
+            self.timeouts += u32::from(has_sent);
+            self.is_probing = !has_sent && sent.is_some();
+        }
         if sent.is_none() {
             let due = stack.timeout().map_or(Time::MAX, |due| self.clock.time(due));
             self.due = due.min(self.next_write());
@@ -181,7 +239,8 @@ impl<S: Stack> DatagramEndpoint for Sender<S> {
 
     fn sample(&self, row: &mut SeriesRow) {
         let stats = self.stack.borrow_mut().stats();
-        let seen = *self.settings.observed.get();
+        let (delivered, sent) = (self.delivered(), self.sent(&stats));
+        let seen = self.settings.observed.get();
         let has_rtt = seen.rtt.is_some();
         let rate = |bytes: f64| (bytes * 8.0) as f32;
         *row = SeriesRow {
@@ -196,21 +255,26 @@ impl<S: Stack> DatagramEndpoint for Sender<S> {
             pacing_rate: stats.pacing_rate.filter(|_| has_rtt).map_or(f32::NAN, rate),
             delivery_rate: stats.delivery_rate.map_or(f32::NAN, rate),
             in_flight: Self::packets(seen.in_flight, &stats).round() as u32,
-            sent: stats.sent_packets,
+            sent,
+            retransmitted: seen.frames.retransmitted,
             lost: stats.lost_packets,
-            delivered: self.delivered(),
+            delivered,
             ..*row
         };
     }
 
     fn finish(&self, row: &mut FlowRow) {
         let stats = self.stack.borrow_mut().stats();
-        let (sum, samples) = self.settings.observed.get().rtt_sum;
+        let seen = self.settings.observed.get();
+        let ((sum, samples), retransmitted) = (seen.rtt_sum, seen.frames.retransmitted);
+        drop(seen);
         *row = FlowRow {
             completed: self.completed.map(Time::as_secs_f64),
-            sent: stats.sent_packets,
+            sent: self.sent(&stats),
+            retransmitted,
             lost: stats.lost_packets,
             delivered: self.delivered(),
+            timeouts: self.timeouts,
             recoveries: u32::try_from(stats.congestion_events).unwrap_or(u32::MAX),
             spurious: u32::try_from(stats.spurious).unwrap_or(u32::MAX),
             rtt_mean: (samples > 0).then(|| sum / samples as f64),
@@ -225,6 +289,10 @@ impl<S: Stack> DatagramEndpoint for Sender<S> {
     fn is_complete(&self) -> bool {
         self.completed.is_some()
     }
+
+    fn failure(&self) -> Option<(Time, String)> {
+        self.failure.clone()
+    }
 }
 
 /// The end that listens and receives.
@@ -232,12 +300,40 @@ pub(crate) struct Receiver<S> {
     stack: S,
     clock: Clock,
     received: u64,
+    /// Datagrams of media that arrived, if data comes in these.
+    datagrams: Option<Datagrams>,
     due: Time,
+}
+
+/// Datagrams of media that arrived.
+#[derive(Clone, Copy, Debug, Default)]
+struct Datagrams {
+    count: u64,
+    /// The number after the highest one.
+    next: u64,
+}
+
+impl Datagrams {
+    fn on_datagram(&mut self, data: &[u8]) {
+        let number = data.first_chunk().map_or(0, |number| u64::from_be_bytes(*number));
+        self.count += 1;
+        self.next = self.next.max(number + 1);
+    }
+
+    fn bytes(self) -> u64 {
+        self.count * u64::from(DATAGRAM)
+    }
+
+    /// Those that did not arrive before a later one.
+    fn lost(self) -> u64 {
+        self.next.saturating_sub(self.count)
+    }
 }
 
 impl<S: Stack> Receiver<S> {
     pub(crate) fn new(settings: &Settings, clock: Clock) -> Receiver<S> {
-        Receiver { stack: S::new(settings), clock, received: 0, due: Time::MAX }
+        let datagrams = settings.options.datagrams.then(Datagrams::default);
+        Receiver { stack: S::new(settings), clock, received: 0, datagrams, due: Time::MAX }
     }
 }
 
@@ -254,6 +350,9 @@ impl<S: Stack> DatagramEndpoint for Receiver<S> {
         while let Some(event) = self.stack.next_event() {
             if event == Event::Readable {
                 self.received += self.stack.read();
+                while let Some(data) = self.stack.read_datagram() {
+                    self.datagrams.get_or_insert_default().on_datagram(&data);
+                }
             }
         }
         let sent = self.stack.transmit(instant, payload);
@@ -269,9 +368,17 @@ impl<S: Stack> DatagramEndpoint for Receiver<S> {
 
     fn sample(&self, row: &mut SeriesRow) {
         row.received = self.received;
+        if let Some(datagrams) = self.datagrams {
+            (row.delivered, row.received) = (datagrams.bytes(), datagrams.bytes());
+            row.lost = datagrams.lost();
+        }
     }
 
     fn finish(&self, row: &mut FlowRow) {
         row.received = self.received;
+        if let Some(datagrams) = self.datagrams {
+            (row.delivered, row.received) = (datagrams.bytes(), datagrams.bytes());
+            row.lost = datagrams.lost();
+        }
     }
 }

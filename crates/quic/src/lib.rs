@@ -14,6 +14,7 @@
 
 mod ends;
 mod factory;
+mod frames;
 mod noq;
 mod null;
 mod observed;

@@ -14,6 +14,7 @@ use noq_proto::{
     EndpointConfig, PathId, PathStats, SendStream, ServerConfig, Transmit,
 };
 use shared::crypto::Null;
+use shared::tap::TappedKey;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -33,7 +34,7 @@ type Ours = dumbbell_quinn::NoqController;
 /// A connection ID as the methods of crypto traits take it.
 type Cid<'a> = ConnectionId;
 /// The configuration of a session as its own method takes it.
-type SessionConfig<'a> = &'a Null;
+type SessionConfig<'a, T> = &'a T;
 
 fn endpoint(
     mut config: EndpointConfig,
@@ -112,6 +113,7 @@ macro_rules! observe {
             lost_bytes: u64,
             largest_lost_pn: u64,
         ) {
+            self.observed.get().on_congestion_event(lost_bytes);
             self.inner.on_congestion_event(
                 now,
                 sent,
@@ -172,6 +174,35 @@ impl PacketKey for Null {
 
     fn integrity_limit(&self) -> u64 {
         INTEGRITY_LIMIT
+    }
+}
+
+impl PacketKey for TappedKey {
+    fn encrypt(&self, path_id: PathId, packet: u64, buf: &mut [u8], header_len: usize) {
+        self.note(buf, header_len);
+        self.inner.encrypt(path_id, packet, buf, header_len);
+    }
+
+    fn decrypt(
+        &self,
+        path_id: PathId,
+        packet: u64,
+        header: &[u8],
+        payload: &mut BytesMut,
+    ) -> Result<(), CryptoError> {
+        self.inner.decrypt(path_id, packet, header, payload)
+    }
+
+    fn tag_len(&self) -> usize {
+        self.inner.tag_len()
+    }
+
+    fn confidentiality_limit(&self) -> u64 {
+        self.inner.confidentiality_limit()
+    }
+
+    fn integrity_limit(&self) -> u64 {
+        self.inner.integrity_limit()
     }
 }
 

@@ -1,5 +1,6 @@
-//! What a stack's congestion controller is told, for columns that the stack's statistics lack.
+//! What a stack's congestion controller is told and its packets have, for columns that the stack's statistics lack.
 
+use crate::frames::SentFrames;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
@@ -8,7 +9,7 @@ use std::time::{Duration, Instant};
 const OVERHEAD: u64 = 1 + 8 + 2 + 6 + 16;
 
 /// What the controller was told so far.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Observations {
     /// Data in acknowledged packets, bytes, from their sizes.
     pub(crate) acked: u64,
@@ -22,16 +23,29 @@ pub(crate) struct Observations {
     pub(crate) rtt_sum: (f64, u64),
     /// When the newest packet of the current acknowledgement was sent.
     newest: Option<Instant>,
+    /// What was sent.
+    pub(crate) frames: SentFrames,
+    /// When the last packet left that elicits an acknowledgement.
+    pub(crate) last_ack_eliciting: Option<Instant>,
+    /// Times that packets were lost.
+    pub(crate) losses: u64,
 }
 
 impl Observations {
-    pub(crate) fn on_sent(&mut self, bytes: u64) {
+    pub(crate) fn on_sent(&mut self, now: Instant, bytes: u64) {
         self.in_flight += bytes;
+        if self.frames.take_ack_eliciting() {
+            self.last_ack_eliciting = Some(now);
+        }
     }
 
     pub(crate) fn on_ack(&mut self, sent: Instant, bytes: u64) {
         self.acked += bytes.saturating_sub(OVERHEAD);
         self.newest = self.newest.max(Some(sent));
+    }
+
+    pub(crate) fn on_congestion_event(&mut self, lost_bytes: u64) {
+        self.losses += u64::from(lost_bytes > 0);
     }
 
     pub(crate) fn on_end_acks(&mut self, now: Instant, in_flight: u64) {

@@ -28,6 +28,12 @@ pub struct QuicOptions {
     /// Packets that the receiver may get before it must acknowledge them
     /// (draft-ietf-quic-ack-frequency); 0 leaves the receiver's own rule.
     pub ack_eliciting_threshold: u32,
+    /// How long the connection may be idle before the stack closes it (RFC 9000, section 10.1), in
+    /// whole milliseconds; 0 for no limit.
+    pub idle_timeout_ns: u64,
+    /// Whether data is sent in DATAGRAM frames (RFC 9221), which are not repeated, and not on
+    /// streams.
+    pub datagrams: bool,
 }
 
 impl Default for QuicOptions {
@@ -37,6 +43,8 @@ impl Default for QuicOptions {
             initial_mtu: QuicOptions::MIN_MTU,
             mtu_discovery: true,
             ack_eliciting_threshold: 0,
+            idle_timeout_ns: 0,
+            datagrams: false,
         }
     }
 }

@@ -14,6 +14,7 @@ use quinn_proto::{
     EndpointConfig, PathStats, SendStream, ServerConfig, Transmit,
 };
 use shared::crypto::Null;
+use shared::tap::TappedKey;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -32,7 +33,7 @@ type Ours = dumbbell_quinn::Controller;
 /// A connection ID as the methods of crypto traits take it.
 type Cid<'a> = &'a ConnectionId;
 /// The configuration of a session as its own method takes it.
-type SessionConfig<'a> = Arc<Null>;
+type SessionConfig<'a, T> = Arc<T>;
 
 fn endpoint(
     mut config: EndpointConfig,
@@ -108,6 +109,7 @@ macro_rules! observe {
             is_persistent_congestion: bool,
             lost_bytes: u64,
         ) {
+            self.observed.get().on_congestion_event(lost_bytes);
             self.inner.on_congestion_event(now, sent, is_persistent_congestion, lost_bytes);
         }
     };
@@ -140,6 +142,34 @@ impl PacketKey for Null {
 
     fn integrity_limit(&self) -> u64 {
         INTEGRITY_LIMIT
+    }
+}
+
+impl PacketKey for TappedKey {
+    fn encrypt(&self, packet: u64, buf: &mut [u8], header_len: usize) {
+        self.note(buf, header_len);
+        self.inner.encrypt(packet, buf, header_len);
+    }
+
+    fn decrypt(
+        &self,
+        packet: u64,
+        header: &[u8],
+        payload: &mut BytesMut,
+    ) -> Result<(), CryptoError> {
+        self.inner.decrypt(packet, header, payload)
+    }
+
+    fn tag_len(&self) -> usize {
+        self.inner.tag_len()
+    }
+
+    fn confidentiality_limit(&self) -> u64 {
+        self.inner.confidentiality_limit()
+    }
+
+    fn integrity_limit(&self) -> u64 {
+        self.inner.integrity_limit()
     }
 }
 

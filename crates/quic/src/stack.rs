@@ -85,7 +85,7 @@ pub(crate) fn peer(is_client: bool) -> SocketAddr {
 }
 
 /// What an end has to react to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
     /// The handshake is complete.
     Connected,
@@ -95,8 +95,8 @@ pub(crate) enum Event {
     Readable,
     /// All data was acknowledged.
     Finished,
-    /// The connection ended.
-    Lost,
+    /// The stack closed the connection, for this reason.
+    Lost(String),
 }
 
 /// The statistics of a connection, as the stack counts them.
@@ -148,6 +148,12 @@ pub(crate) trait Stack: Send + Sized + 'static {
 
     /// Writes to the current stream and returns how much of it was taken.
     fn write(&mut self, data: Bytes) -> usize;
+
+    /// Sends a datagram; the oldest ones that wait are dropped if there are too many.
+    fn send_datagram(&mut self, data: Bytes);
+
+    /// The next datagram that has arrived.
+    fn read_datagram(&mut self) -> Option<Bytes>;
 
     /// Ends the last stream.
     fn finish(&mut self);

@@ -1,6 +1,6 @@
 //! The stacks as experiment files name them.
 
-use dumbbell_experiment::quic::{QUIC_STACKS, QuicOptions as FileOptions, quic_options};
+use dumbbell_experiment::quic::{QUIC_STACKS, QuicOptions as FileOptions, quic_fields};
 use dumbbell_quic::{QuicOptions, STACKS};
 
 #[test]
@@ -15,7 +15,7 @@ fn experiment_files_name_the_stacks_and_algorithms_that_there_are() {
 
 #[test]
 fn the_options_of_experiment_files_are_those_of_the_stacks() {
-    let options = quic_options(&FileOptions::default());
+    let options = quic_fields(&FileOptions::default());
     assert_eq!(QuicOptions::parse(&options), Ok(QuicOptions::default()));
     let all = serde_json::to_value(QuicOptions::default()).expect("a table");
     assert_eq!(serde_json::to_value(&options).expect("a table"), all);

@@ -5,7 +5,7 @@ mod common;
 use common::{Link, flow, run, sent};
 use dumbbell_net::{AqmConfig, CodelConfig};
 use dumbbell_quic::STACKS;
-use dumbbell_sim::{EcnCodepoint, Factories, Scenario};
+use dumbbell_sim::{EcnCodepoint, Factories, RunOutput, Scenario};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -173,6 +173,81 @@ fn the_samples_have_what_the_stack_measures() {
         // Packets in flight over the round-trip time are the rate of the link.
         let rate = rates.iter().sum::<f64>() / rates.len() as f64;
         assert!((rate / 20e6 - 1.0).abs() < 0.05, "{stack}: {rate}");
+    }
+}
+
+#[test]
+fn the_data_of_every_lost_packet_is_sent_again() {
+    for stack in STACK_NAMES {
+        let link = Link::default().with("loss", json!(0.02));
+        let output = run(link, json!([cubic(stack, json!({}))]), 10);
+        let row = output.flows.rows().next().expect("a flow");
+        let last = output.links.rows().last().expect("a sample");
+        // RFC 9000, section 13.3: data of lost packets is sent again; those of the last round trip
+        // are not lost yet, and probes for a larger MTU have no data.
+        let lost = last.lost + last.dropped;
+        let spare = u64::from(row.timeouts) * 2 + 3;
+        assert!(lost > 30, "{stack}: {lost}");
+        assert!(row.retransmitted.abs_diff(lost) <= spare, "{stack}: {row:?}, {lost} on the link");
+    }
+}
+
+/// A flow of 5 Mbit/s on a link that loses everything from 2 s on, until `end`.
+fn across_an_outage(stack: &str, end: u64, options: Value) -> RunOutput {
+    let steps = json!([[0, 0.0], [2_000_000_000_u64, 1.0], [end, 0.0]]);
+    let mut flow = cubic(stack, json!({"app_rate_bps": 5e6}));
+    flow["external"]["options"] = options;
+    run(Link::default().with("loss_steps", steps), json!([flow]), 8)
+}
+
+#[test]
+fn probe_timeouts_double_during_an_outage() {
+    for stack in STACK_NAMES {
+        let output = across_an_outage(stack, 5_000_000_000, json!({}));
+        let row = output.flows.rows().next().expect("a flow");
+        let before = output.series.rows().find(|row| row.t >= 1.95).expect("a sample");
+        // RFC 9002, section 6.2.1: srtt + 4 rttvar + max_ack_delay (25 ms), doubled by each; rttvar
+        // is between 0 and srtt / 2. The first begins when the window is full, 0.3 s at most; the probe
+        // of the last, which expires after the outage, arrives.
+        let (srtt, outage) = (f64::from(before.srtt), 3.0);
+        let expirations = |pto: f64, time: f64| (time / pto + 1.0).log2().floor() as u32 + 1;
+        let least = expirations(3.0 * srtt + 0.025, outage - 0.3);
+        let most = expirations(srtt + 0.025, outage);
+        assert!((least..=most).contains(&row.timeouts), "{stack}: {row:?}, {least} to {most}");
+        assert!(output.failures.is_empty(), "{stack}");
+        assert!(row.received > 2_000_000, "{stack}: {row:?}");
+    }
+}
+
+#[test]
+fn a_connection_that_is_idle_for_too_long_is_reported() {
+    for stack in STACK_NAMES {
+        let options = json!({"idle_timeout_ns": 1_000_000_000});
+        let output = across_an_outage(stack, 7_000_000_000, options);
+        let [failure] = &output.failures[..] else { panic!("{stack}: one failure") };
+        assert_eq!((failure.flow, failure.why.as_str()), (0, "timed out"), "{stack}");
+        // RFC 9000, section 10.1: restarted by the last packet that arrives, and by the first one
+        // that is sent after it.
+        let at = failure.at.as_secs_f64();
+        assert!((3.0..3.1).contains(&at), "{stack}: {at}");
+    }
+}
+
+#[test]
+fn datagrams_are_counted_and_not_repeated() {
+    for stack in STACK_NAMES {
+        let mut flow = cubic(stack, json!({"app_rate_bps": 1e6}));
+        flow["external"]["options"] = json!({"datagrams": true});
+        let output = run(Link::default().with("loss", json!(0.01)), json!([flow]), 20);
+        let row = output.flows.rows().next().expect("a flow");
+        let lost = *output.links.lost.last().expect("a sample");
+        // 1 Mbit/s in datagrams of 1150 bytes; those of the handshake wait for it.
+        assert!(row.sent.abs_diff(20_000_000 / (8 * 1150)) <= 1, "{stack}: {row:?}");
+        assert_eq!(row.retransmitted, 0, "{stack}");
+        // Few packets have no datagram; the last ones are on their way.
+        assert!(lost > 10 && row.lost.abs_diff(lost) <= 3, "{stack}: {row:?}, {lost} on the link");
+        assert!((row.sent - row.lost - row.received / 1150) <= 3, "{stack}: {row:?}");
+        assert_eq!(row.delivered, row.received, "{stack}");
     }
 }
 

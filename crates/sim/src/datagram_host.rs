@@ -46,6 +46,11 @@ pub trait DatagramEndpoint: Send {
 
     /// Gives a row for each frame of media that was captured; its flow is filled in.
     fn frames(&self, _push: &mut dyn FnMut(FrameRow)) {}
+
+    /// When and why the connection ended before its time, if it did.
+    fn failure(&self) -> Option<(Time, String)> {
+        None
+    }
 }
 
 /// The sender and the receiver of a flow.
@@ -218,6 +223,10 @@ impl Sampled for DatagramHost {
 
     fn frames(&self, push: &mut dyn FnMut(FrameRow)) {
         self.endpoint.frames(push);
+    }
+
+    fn failure(&self) -> Option<(Time, String)> {
+        self.endpoint.failure()
     }
 }
 

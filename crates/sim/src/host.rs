@@ -140,6 +140,10 @@ impl Sampled for AnyHost {
         forward!(self, host => host.frames(push));
     }
 
+    fn failure(&self) -> Option<(Time, String)> {
+        forward!(self, host => host.failure())
+    }
+
     fn subflows(&self) -> u8 {
         forward!(self, host => host.subflows())
     }

@@ -54,7 +54,7 @@ pub use observer::Observer;
 pub use packet_log::{PacketEvent, PacketLog, PacketRecord};
 pub use pcapng::CapturePoint;
 pub use pdu::Pdu;
-pub use run::{Run, RunOutput};
+pub use run::{Failure, Run, RunOutput};
 pub use sample::{Sampled, link_row};
 pub use scenario::{
     Factories, FlowSpec, LinkSpec, PathSpec, QueueSpec, Scenario, ScenarioError, ScenarioPart,

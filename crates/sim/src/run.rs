@@ -48,6 +48,19 @@ pub struct RunOutput {
     pub transfers: Transfers,
     /// One row per frame of flows of media.
     pub frames: Frames,
+    /// Connections that ended before their time.
+    pub failures: Vec<Failure>,
+}
+
+/// A connection that its protocol closed before its time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// Index of the flow in the scenario.
+    pub flow: u32,
+    /// When it was closed.
+    pub at: Time,
+    /// The reason, in the words of the implementation.
+    pub why: String,
 }
 
 /// The observers of a run; `T` is [`HopLog`], or `()` in runs that record no hops.
@@ -177,10 +190,11 @@ impl<H: SimHost, T: Observer<H::Packet>> Running<H, T> {
 
     fn into_output(self) -> RunOutput {
         let Running { flows, engine, mut transfers, sampler, .. } = self;
-        let table = flow_table(&flows, &engine, &mut transfers);
+        let (table, failures) = flow_table(&flows, &engine, &mut transfers);
         let frames = frame_table(&flows, &engine);
         let subflows = subflow_table(&flows, &engine, &engine.observer().meter);
         RunOutput {
+            failures,
             data_packets: table.sent.iter().sum(),
             flows: table,
             series: sampler.series,
@@ -322,9 +336,9 @@ fn flow_table<H: SimHost, O: Observer<H::Packet>>(
     flows: &[FlowPlan],
     engine: &Engine<H, Observers<O>>,
     transfers: &mut TransferRuns,
-) -> Flows {
+) -> (Flows, Vec<Failure>) {
     let meter = &engine.observer().meter;
-    let mut table = Flows::with_capacity(flows.len());
+    let (mut table, mut failures) = (Flows::with_capacity(flows.len()), Vec::new());
     for (flow, plan) in flows.iter().enumerate() {
         let mut delays = meter.delays(plan.pair).clone();
         for subflow in 1..plan.paths.len() as u32 {
@@ -336,12 +350,15 @@ fn flow_table<H: SimHost, O: Observer<H::Packet>>(
             row.add(&sums);
             row.received = sums.received;
         } else {
-            engine.endpoint(plan.sender()).finish(&mut row);
+            let sender = engine.endpoint(plan.sender());
+            sender.finish(&mut row);
             engine.endpoint(plan.sender().peer()).finish(&mut row);
+            let failure = sender.failure();
+            failures.extend(failure.map(|(at, why)| Failure { flow: flow as u32, at, why }));
         }
         table.push(row);
     }
-    table
+    (table, failures)
 }
 
 fn frame_table<H: SimHost, O: Observer<H::Packet>>(

@@ -27,6 +27,11 @@ pub trait Sampled {
     /// Gives a row for each frame of media.
     fn frames(&self, _push: &mut dyn FnMut(FrameRow)) {}
 
+    /// When and why the connection ended before its time, if it did.
+    fn failure(&self) -> Option<(Time, String)> {
+        None
+    }
+
     /// The number of subflows; 0 unless it is a multipath connection.
     fn subflows(&self) -> u8 {
         0

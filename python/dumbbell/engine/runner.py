@@ -236,7 +236,7 @@ def _refuse_others(resolved: Sequence[Experiment], *, is_real: bool) -> None:
                 'a program sends real packets; run it with the backend "linux"',
                 "command",
             )
-        elif flow.transport in {"udp", "quic", "rtp"} and is_real:
+        elif flow.transport in {"udp", "rtp"} and is_real:
             problem, key = f'"{flow.transport}" is simulated only; leave --backend out', "transport"
         elif flow.arrivals is not None and is_real:
             problem, key = "many transfers are simulated only; leave --backend out", "arrivals"
@@ -388,6 +388,8 @@ def _result(resolved: Experiment, runs: list[_Done], jobs: int) -> Result:
         "data_packets": sum(output.meta["data_packets"] for output in outputs.values()),
         "events": sum(output.meta["events"] for output in outputs.values()),
     }
+    if failures := _failures(resolved, outputs):
+        meta["failures"] = failures
     real = {str(seed): output for seed, output in outputs.items() if output.health}
     if real:
         meta |= {
@@ -397,3 +399,13 @@ def _result(resolved: Experiment, runs: list[_Done], jobs: int) -> Result:
             "testbed": {seed: o.health for seed, o in real.items()},
         }
     return collect(resolved, outputs, meta | {"hash": identity(resolved, meta)})
+
+
+def _failures(resolved: Experiment, outputs: Mapping[int, RunOutput]) -> dict[str, Any]:
+    """The connections that their stacks closed before their time, by seed."""
+    names = [name for names in resolved.flow_names() for name in names]
+    return {
+        str(seed): [{"flow": names[at], "t": t, "reason": why} for at, t, why in failures]
+        for seed, output in outputs.items()
+        if (failures := output.meta.get("failures"))
+    }

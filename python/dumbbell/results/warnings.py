@@ -20,7 +20,12 @@ def warnings_of(result: Result) -> list[str]:
     """The warnings of a result, a sentence each."""
     simulated = result.meta.get("backend") != "linux"
     found = result.experiment.warnings() if simulated else []
-    return found + silent_flows(result.flows) + identical_seeds(result.flows)
+    return [
+        *found,
+        *failed_connections(result),
+        *silent_flows(result.flows),
+        *identical_seeds(result.flows),
+    ]
 
 
 def identical_seeds(flows: pl.DataFrame) -> list[str]:
@@ -30,6 +35,19 @@ def identical_seeds(flows: pl.DataFrame) -> list[str]:
         return []
     reason = "nothing in the experiment is random, and intervals have no width"
     return [f"all {seeds} seeds have the same result: {reason}; set start_jitter"]
+
+
+def failed_connections(result: Result) -> list[str]:
+    """A sentence for every connection that its stack closed before its time."""
+    found = [
+        f'"{one["flow"]}" (seed {seed}): the stack closed the connection at '
+        f"{format_significant(one['t'])} s: {one['reason']}"
+        for seed, failures in result.meta.get("failures", {}).items()
+        if int(seed) in result.seeds
+        for one in failures
+    ]
+    more = len(found) - _MOST_NAMED
+    return found[:_MOST_NAMED] + ([f"{more} more connections were closed so"] if more > 0 else [])
 
 
 def silent_flows(flows: pl.DataFrame) -> list[str]:

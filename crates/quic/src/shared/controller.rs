@@ -67,7 +67,7 @@ impl Controller for Observed {
     observe!();
 
     fn on_sent(&mut self, now: Instant, bytes: u64, last_packet_number: u64) {
-        self.observed.get().on_sent(bytes);
+        self.observed.get().on_sent(now, bytes);
         self.inner.on_sent(now, bytes, last_packet_number);
     }
 

@@ -124,7 +124,7 @@ impl crypto::Session for Session {
 
 impl crypto::ClientConfig for Null {
     fn start_session(
-        self: SessionConfig<'_>,
+        self: SessionConfig<'_, Self>,
         _version: u32,
         _server_name: &str,
         params: &TransportParameters,
@@ -144,7 +144,7 @@ impl crypto::ServerConfig for Null {
     }
 
     fn start_session(
-        self: SessionConfig<'_>,
+        self: SessionConfig<'_, Self>,
         _version: u32,
         params: &TransportParameters,
     ) -> Box<dyn crypto::Session> {

@@ -3,6 +3,7 @@
 
 pub(super) mod controller;
 pub(super) mod crypto;
+pub(super) mod tap;
 #[cfg(feature = "tls")]
 mod tls;
 
@@ -24,6 +25,7 @@ use rand_xoshiro::rand_core::Rng;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
+use tap::TappedConfig;
 
 /// An endpoint with one connection, and streams from the client to the server.
 pub(crate) struct End {
@@ -72,13 +74,15 @@ impl TimeSource for Standstill {
 }
 
 /// The stack's defaults, but for: the flow's algorithm and options, a larger window of flow
-/// control, one datagram a time (no segmentation offload), and no idle timeout.
+/// control, one datagram a time (no segmentation offload), and no idle timeout unless it is given.
 fn transport(settings: &Settings) -> TransportConfig {
     let (options, mut config) = (&settings.options, TransportConfig::default());
+    let idle_timeout = (options.idle_timeout_ns > 0).then_some(options.idle_timeout_ns / 1_000_000);
+    let idle_timeout = idle_timeout.map(|ms| VarInt::from_u64(ms).expect("a checked option"));
     config
         .congestion_controller_factory(controller::factory(settings))
         .initial_mtu(options.initial_mtu)
-        .max_idle_timeout(None)
+        .max_idle_timeout(idle_timeout.map(Into::into))
         .stream_receive_window(VarInt::from_u32(RECEIVE_WINDOW))
         .receive_window(VarInt::MAX)
         .enable_segmentation_offload(false);
@@ -95,13 +99,15 @@ fn transport(settings: &Settings) -> TransportConfig {
 
 impl End {
     fn client(settings: &Settings, transport: Arc<TransportConfig>) -> ClientConfig {
-        let mut config = match settings.options.crypto {
-            Crypto::Null => ClientConfig::new(Arc::new(Null)),
+        let inner: Arc<dyn proto::crypto::ClientConfig> = match settings.options.crypto {
+            Crypto::Null => Arc::new(Null),
             #[cfg(feature = "tls")]
-            Crypto::Rustls => ClientConfig::new(tls::client()),
+            Crypto::Rustls => tls::client(),
             #[cfg(not(feature = "tls"))]
             Crypto::Rustls => unreachable!("a checked option"),
         };
+        let observed = settings.observed.clone();
+        let mut config = ClientConfig::new(Arc::new(TappedConfig { inner, observed }));
         // 20 bytes, as the stack draws them.
         let mut id = [0; 20];
         settings.random(2).fill_bytes(&mut id);
@@ -234,7 +240,7 @@ impl Stack for End {
         loop {
             return Some(match connection.poll()? {
                 proto::Event::Connected => Event::Connected,
-                proto::Event::ConnectionLost { .. } => Event::Lost,
+                proto::Event::ConnectionLost { reason } => Event::Lost(reason.to_string()),
                 proto::Event::Stream(
                     StreamEvent::Writable { .. } | StreamEvent::Available { .. },
                 ) => Event::Writable,
@@ -245,7 +251,8 @@ impl Stack for End {
                     }
                     Event::Finished
                 }
-                proto::Event::Stream(StreamEvent::Opened { .. } | StreamEvent::Readable { .. }) => {
+                proto::Event::DatagramReceived
+                | proto::Event::Stream(StreamEvent::Opened { .. } | StreamEvent::Readable { .. }) => {
                     Event::Readable
                 }
                 _ => continue,
@@ -270,6 +277,17 @@ impl Stack for End {
             self.end_stream();
         }
         written
+    }
+
+    fn send_datagram(&mut self, data: Bytes) {
+        if let Some(connection) = self.connection() {
+            // It fits into every packet, and the peer takes datagrams.
+            let _ = connection.datagrams().send(data, true);
+        }
+    }
+
+    fn read_datagram(&mut self) -> Option<Bytes> {
+        self.connection()?.datagrams().recv()
     }
 
     fn finish(&mut self) {
