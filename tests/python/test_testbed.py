@@ -184,6 +184,41 @@ def test_udt_beside_the_kernels_tcp_starts_stops_and_ends_as_the_file_says() -> 
     assert short["recoveries"] is not None
 
 
+@pytest.mark.parametrize("cc", ["quinn:cubic", "noq:cubic", "bbr3"])
+def test_quic_runs_over_real_sockets_with_the_columns_of_the_simulator(cc: str) -> None:
+    flows = [Flow(name="one", cc=cc, transport="quic")]
+    real = dumbbell.run(experiment(flows=flows, duration="4 s"), backend="linux")
+    simulated = dumbbell.run(experiment(flows=flows, duration="4 s"))
+    for table in ("flows", "series", "internals"):
+        assert getattr(real, table).schema == getattr(simulated, table).schema
+    assert set(real.internals["name"]) == set(simulated.internals["name"])
+    assert real.series["min_rtt"].min() >= 0.020
+    (flow,) = real.flows.iter_rows(named=True)
+    assert flow["received"] <= flow["delivered"] + 20e6 / 8 * 0.1
+    if not real.meta["invalid"]:
+        assert 0.6 * 20e6 < 8 * flow["received"] / 4 < 20e6
+        # The emulator counts the packets of both directions that the link carries, with headers.
+        sent = real.links["sent_bytes"].max()
+        assert 0.98 < flow["received"] * 1480 / 1419 / sent < 1.02
+
+
+def test_quic_beside_the_kernels_tcp_starts_stops_and_ends_as_the_file_says() -> None:
+    flows = [
+        Flow(name="tcp", cc="cubic"),
+        Flow(name="short", cc="cubic", transport="quic", bytes="300 kB", start="500 ms"),
+        Flow(name="slow", cc="noq:cubic", transport="quic", app_rate="1 Mbit/s", stop="2 s"),
+    ]
+    real = measured(experiment(flows=flows))
+    tcp, short, slow = real.flows.iter_rows(named=True)
+    assert tcp["received"] > 1_000_000
+    assert short["received"] == short["delivered"] == 300_000
+    # The handshake takes a round trip, and so does the data's last packet.
+    assert short["completed"] > 0.54
+    assert slow["received"] == pytest.approx(1e6 / 8 * 2, rel=0.1)
+    assert tcp["recoveries"] is None
+    assert short["recoveries"] is not None
+
+
 def test_another_program_can_be_a_flow() -> None:
     connect = "import socket; s = socket.create_connection(('{server}', 7000));"
     listen = "import socket; l = socket.create_server(('{server}', 7000)); c, _ = l.accept();"

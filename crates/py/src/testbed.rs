@@ -11,11 +11,13 @@ pub use others::{die_with_parent, isolate, measure_steal, run_testbed};
 #[cfg(target_os = "linux")]
 mod linux {
     use super::{Py, PyAny, PyResult, Python, RunOutput, pyfunction};
+    use crate::run::with_endpoints;
     use dumbbell_sim::Scenario;
     use dumbbell_testbed::{Health, MAX_STEAL, StealMeter, TestbedError};
     use pyo3::PyErr;
     use pyo3::exceptions::{PyInterruptedError, PyOSError, PyValueError};
     use pyo3::types::{PyBytes, PyDict, PyDictMethods};
+    use std::collections::BTreeMap;
     use std::ops::ControlFlow;
     use std::time::Duration;
 
@@ -72,7 +74,7 @@ mod linux {
             if called.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
         let done = py.detach(|| {
-            let scenario = Scenario::from_json(scenario)?;
+            let scenario = Scenario::from_json_with(scenario, &with_endpoints(BTreeMap::new()))?;
             let output = dumbbell_testbed::run(&scenario, report_progress)?;
             Ok((scenario, output))
         });

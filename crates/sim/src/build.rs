@@ -1,7 +1,7 @@
 //! Builds the network and the endpoints of a scenario.
 
 use crate::datagram::Payloads;
-use crate::datagram_host::{DatagramHost, ExternalFlow};
+use crate::datagram_host::{DatagramEnds, DatagramHost, ExternalFlow};
 use crate::engine::Engine;
 use crate::host::{AnyHost, SimHost};
 use crate::multipath_host::MultipathHost;
@@ -152,12 +152,18 @@ fn endpoints(
 
 /// The ends of a flow of datagrams, and the payloads on their way.
 fn external(scenario: &Scenario, at: usize, plan: &FlowPlan) -> Option<([AnyHost; 2], Payloads)> {
-    let flow = &scenario.flows[at];
-    let (spec, factory) = (flow.external.as_ref()?, flow.endpoint_factory.as_ref()?);
-    let seed = seeds::derive(scenario.seed, Purpose::Algorithm, plan.pair);
-    let ends = factory.make(ExternalFlow { flow, spec, start: plan.start, seed });
-    let (hosts, payloads) = DatagramHost::pair(ends);
+    let (hosts, payloads) = DatagramHost::pair(scenario.datagram_ends(at, plan)?);
     Some((hosts.map(|host| AnyHost::Datagram(Box::new(host))), payloads))
+}
+
+impl Scenario {
+    /// Makes the ends of a flow, by its index, if another crate provides them.
+    pub fn datagram_ends(&self, flow: usize, plan: &FlowPlan) -> Option<DatagramEnds> {
+        let flow = &self.flows[flow];
+        let (spec, factory) = (flow.external.as_ref()?, flow.endpoint_factory.as_ref()?);
+        let seed = seeds::derive(self.seed, Purpose::Algorithm, plan.pair);
+        Some(factory.make(ExternalFlow { flow, spec, start: plan.start, seed }))
+    }
 }
 
 fn tcp_endpoints(config: SenderConfig) -> [AnyHost; 2] {

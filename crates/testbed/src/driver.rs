@@ -1,5 +1,6 @@
 //! The application side of all flows: connects, writes, reads and samples sockets.
 
+use crate::datagram_flow::DatagramFlow;
 use crate::emulator::Clock;
 use crate::error::TestbedError;
 use crate::program::Program;
@@ -31,7 +32,7 @@ fn token(flow: usize, role: SocketRole) -> epoll::EventData {
 pub(crate) struct Samples {
     pub(crate) series: Series,
     pub(crate) subflow_series: Series,
-    /// Internals of UDT's algorithms, if the scenario records them.
+    /// Internals of UDT's and QUIC's algorithms, if the scenario records them.
     pub(crate) internals: Option<Internals>,
     /// Delay between the due time of a sample and the sample.
     pub(crate) lateness: Histogram,
@@ -42,6 +43,7 @@ pub(crate) struct Driver<'a> {
     flows: &'a mut [TcpFlow],
     programs: &'a mut [Program],
     udt: &'a mut [UdtFlow],
+    datagrams: &'a mut [DatagramFlow],
     /// Number of each flow's first subflow, by flow of the scenario.
     first_subflows: &'a [u32],
     clock: Clock,
@@ -57,6 +59,7 @@ impl<'a> Driver<'a> {
         flows: &'a mut [TcpFlow],
         programs: &'a mut [Program],
         udt: &'a mut [UdtFlow],
+        datagrams: &'a mut [DatagramFlow],
         first_subflows: &'a [u32],
         clock: Clock,
     ) -> Result<Driver<'a>, TestbedError> {
@@ -75,6 +78,7 @@ impl<'a> Driver<'a> {
             flows,
             programs,
             udt,
+            datagrams,
             first_subflows,
             clock,
             epoll,
@@ -166,6 +170,9 @@ impl<'a> Driver<'a> {
         for flow in self.udt.iter_mut() {
             next = next.min(flow.poll(now));
         }
+        for flow in self.datagrams.iter_mut() {
+            next = next.min(flow.poll(now, self.clock));
+        }
         for number in 0..self.flows.len() {
             let flow = &mut self.flows[number];
             if flow.state == FlowState::Waiting {
@@ -222,6 +229,9 @@ impl<'a> Driver<'a> {
             samples.series.push(program.series_row(t));
         }
         for flow in self.udt.iter_mut() {
+            flow.sample(now, &mut samples.series, samples.internals.as_mut());
+        }
+        for flow in self.datagrams.iter_mut() {
             flow.sample(now, &mut samples.series, samples.internals.as_mut());
         }
     }

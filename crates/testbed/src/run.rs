@@ -3,6 +3,7 @@
 use crate::algorithm::kernel_name;
 use crate::capture::Captures;
 use crate::cpu_latency::CpuLatencyLock;
+use crate::datagram_flow::DatagramFlow;
 use crate::driver::{Driver, Samples};
 use crate::emulator::{Clock, Device, Emulator, Measurements, PathStats};
 use crate::error::TestbedError;
@@ -10,7 +11,7 @@ use crate::health::{Health, StealMeter, tcp_memory_pressure};
 use crate::host::{Host, MAX_PATHS, Side};
 use crate::pool::PacketRef;
 use crate::program::Program;
-use crate::settings::KernelSettings;
+use crate::settings::{KernelSettings, udp_mtu};
 use crate::tcp_flow::{FlowSockets, TcpFlow, open_listener, open_sender};
 use crate::udt_flow::{self, UdtFlow};
 use dumbbell_sim::{FlowPlan, FlowRow, FlowSpec, Flows, Histogram, LinkSpec, Network, Scenario};
@@ -95,7 +96,7 @@ fn check_supported(scenario: &Scenario, network: &Network<PacketRef>) -> Result<
 }
 
 /// Groups flows by host. Multipath flows and programs each have a pair of hosts; TCP flows share
-/// hosts with those of the same stack, UDT flows with those of the same packet size.
+/// hosts with those of the same stack, flows over UDP with those of the same MTU.
 fn group_flows(scenario: &Scenario) -> Result<Vec<HostGroup>, TestbedError> {
     let mut groups: Vec<HostGroup> = Vec::new();
     for (number, flow) in scenario.flows.iter().enumerate() {
@@ -103,8 +104,7 @@ fn group_flows(scenario: &Scenario) -> Result<Vec<HostGroup>, TestbedError> {
             |flow: &FlowSpec| flow.command.is_some() || !flow.additional_subflows.is_empty();
         let shared = groups.iter_mut().find(|group| {
             let first = &scenario.flows[group.flows[0]];
-            let mss = |flow: &FlowSpec| flow.udt.as_ref().map(|options| options.mss);
-            let alike = match (mss(first), mss(flow)) {
+            let alike = match (udp_mtu(first), udp_mtu(flow)) {
                 (None, None) => first.stack == flow.stack,
                 (one, other) => one == other,
             };
@@ -137,7 +137,7 @@ fn make_hosts(
     let settings = &group.settings;
     let (sender, senders) =
         Host::new(Side::Sender, settings, first.pair, additional_paths, || {
-            let open = |&flow: &usize| match scenario.flows[flow].udt {
+            let open = |&flow: &usize| match udp_mtu(&scenario.flows[flow]) {
                 Some(_) => udt_flow::open_socket(Side::Sender, &plans[flow]),
                 None => open_sender(&scenario.flows[flow], &plans[flow], settings),
             };
@@ -145,7 +145,7 @@ fn make_hosts(
         })?;
     let (receiver, listeners) =
         Host::new(Side::Receiver, settings, first.pair, additional_paths, || {
-            let open = |&flow: &usize| match scenario.flows[flow].udt {
+            let open = |&flow: &usize| match udp_mtu(&scenario.flows[flow]) {
                 Some(_) => udt_flow::open_socket(Side::Receiver, &plans[flow]),
                 None => open_listener(&scenario.flows[flow], &plans[flow], settings),
             };
@@ -166,6 +166,7 @@ struct Run<'a> {
     flows: Vec<TcpFlow>,
     programs: Vec<Program>,
     udt: Vec<UdtFlow>,
+    datagrams: Vec<DatagramFlow>,
     /// Index of the device of each port.
     port_devices: Vec<usize>,
 }
@@ -185,6 +186,7 @@ impl<'a> Run<'a> {
             flows: Vec::new(),
             programs: Vec::new(),
             udt: Vec::new(),
+            datagrams: Vec::new(),
             port_devices: vec![0; ports],
         };
         for (number, (group, made)) in groups.iter().zip(hosts).enumerate() {
@@ -204,11 +206,12 @@ impl<'a> Run<'a> {
             for (flow, ends) in made.sockets {
                 let (number, spec) = (flow as u32, &scenario.flows[flow]);
                 let plan = run.plans[flow].clone();
-                match &spec.udt {
-                    Some(options) => {
-                        run.udt.push(UdtFlow::new(number, spec, options, plan, ends));
-                    }
-                    None => run.flows.push(TcpFlow::new(number, spec, plan, ends)),
+                if let Some(options) = &spec.udt {
+                    run.udt.push(UdtFlow::new(number, spec, options, plan, ends));
+                } else if let Some(endpoints) = scenario.datagram_ends(flow, &plan) {
+                    run.datagrams.push(DatagramFlow::new(number, plan, endpoints, ends));
+                } else {
+                    run.flows.push(TcpFlow::new(number, spec, plan, ends));
                 }
             }
             run.hosts.push(made.hosts);
@@ -236,6 +239,7 @@ impl<'a> Run<'a> {
             &mut self.flows,
             &mut self.programs,
             &mut self.udt,
+            &mut self.datagrams,
             &first_subflows,
             clock,
         )?;
@@ -310,6 +314,10 @@ impl<'a> Run<'a> {
         failures.extend(self.udt.iter().filter_map(|flow| {
             Some(format!("the connection of \"{}\" broke ({})", name(flow.number), flow.failure()?))
         }));
+        failures.extend(self.datagrams.iter_mut().filter_map(|flow| {
+            let failure = flow.stop()?;
+            Some(format!("the connection of \"{}\" broke ({failure})", name(flow.number)))
+        }));
         failures.extend(self.programs.iter_mut().filter_map(|program| {
             let failure = program.failure()?;
             Some(format!("the program of \"{}\" failed ({failure})", name(program.number)))
@@ -327,6 +335,7 @@ impl<'a> Run<'a> {
             (program.path_stats(path_stats), Vec::new())
         }));
         rows.extend(self.udt.iter_mut().map(|flow| (flow.flow_row(), Vec::new())));
+        rows.extend(self.datagrams.iter().map(|flow| (flow.flow_row(), Vec::new())));
         rows.sort_by_key(|(row, _)| row.flow);
         let (mut flows, mut subflows) = (Flows::default(), Flows::default());
         for (row, mut subflow_rows) in rows {

@@ -11,6 +11,7 @@ const MAX_SOCKET_BUFFER: u32 = 1 << 28;
 /// Queue length of a TUN device, packets; long enough that no packet is dropped before the
 /// emulator.
 pub(crate) const TUN_QUEUE_PACKETS: u32 = 20_000;
+const ETHERNET_MTU: u32 = 1500;
 /// The sysctl for ECN, and its value for accurate ECN, which older kernels refuse.
 pub(crate) const TCP_ECN: &str = "ipv4/tcp_ecn";
 pub(crate) const ACCURATE_ECN: &str = "3";
@@ -37,8 +38,8 @@ impl KernelSettings {
     /// # Errors
     /// If the stack has a setting that the kernel does not support.
     pub(crate) fn for_flow(flow: &FlowSpec) -> Result<KernelSettings, TestbedError> {
-        if let Some(options) = &flow.udt {
-            return Ok(KernelSettings { mtu: options.mss.into(), ..KernelSettings::default() });
+        if let Some(mtu) = udp_mtu(flow) {
+            return Ok(KernelSettings { mtu, ..KernelSettings::default() });
         }
         let (stack, linux) = (&flow.stack, Stack::linux());
         check_supported(flow, stack, &linux)?;
@@ -85,6 +86,13 @@ impl KernelSettings {
             receive_window: (window < u64::from(MAX_SOCKET_BUFFER / 2)).then_some(window as u32),
         })
     }
+}
+
+/// The MTU of the devices of a flow over UDP; `None` for TCP. Endpoints of other crates find the size
+/// of their packets by themselves.
+pub(crate) fn udp_mtu(flow: &FlowSpec) -> Option<u32> {
+    let of_external = flow.external.as_ref().map(|_| ETHERNET_MTU);
+    flow.udt.as_ref().map(|options| options.mss.into()).or(of_external)
 }
 
 fn tcp_ecn(ecn: Ecn) -> &'static str {

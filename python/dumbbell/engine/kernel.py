@@ -32,7 +32,7 @@ _NAMES: Final = {"stcp": "scalable", "hstcp": "highspeed"}
 """Linux's names of algorithms if they differ from the simulator's."""
 
 _UNKNOWN: Final = ("recoveries", "spurious")
-"""Columns that a kernel does not report of a flow; UDT, which is not the kernel's, does."""
+"""Columns that a kernel does not report of a flow; UDT and QUIC, which are not its own, do."""
 
 
 class TestbedError(DumbbellError):
@@ -130,12 +130,12 @@ def _read_output(pipe: IO[bytes], monitor: RunMonitor) -> RunOutput | None:
 
 def _without_unknown(output: RunOutput, scenario: str) -> RunOutput:
     """The same with null for what a kernel does not report of its flows."""
-    is_udt = [flow.get("udt") is not None for flow in json.loads(scenario)["flows"]]
+    is_known = [not _is_kernels(flow) for flow in json.loads(scenario)["flows"]]
 
     def known(table: pl.DataFrame, where: pl.Series | bool) -> pl.DataFrame:
         return table.with_columns(pl.when(where).then(name).alias(name) for name in _UNKNOWN)
 
-    flows = known(output.flows, pl.Series(is_udt, dtype=pl.Boolean))
+    flows = known(output.flows, pl.Series(is_known, dtype=pl.Boolean))
     return replace(output, flows=flows, subflows=known(output.subflows, False))
 
 
@@ -161,9 +161,16 @@ def _has(name: str) -> bool:
 
 
 def for_kernel(scenario: str, names: Mapping[str, str]) -> str:
-    """A scenario with the kernel's names of the algorithms of TCP."""
+    """A scenario with the kernel's names of TCP's algorithms and TLS for QUIC."""
     said: dict[str, Any] = json.loads(scenario)
     for flow in said["flows"]:
-        if flow.get("udt") is None:
+        if (external := flow.get("external")) and external["transport"] == "quic":
+            external["options"]["crypto"] = "rustls"
+        if _is_kernels(flow):
             flow["kernel_cc"] = names[flow["cc"].partition("(")[0].strip()]
     return json.dumps(said)
+
+
+def _is_kernels(flow: Mapping[str, Any]) -> bool:
+    """Whether a flow of a scenario is over the kernel's own TCP."""
+    return flow.get("udt") is None and flow.get("external") is None
