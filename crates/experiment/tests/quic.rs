@@ -25,7 +25,7 @@ fn a_quic_flow_is_resolved_with_its_stack_and_every_option() {
     let flow = &resolved.flows[0];
     assert_eq!(flow.stack.as_deref(), Some("noq"));
     let options = json!({"crypto": "null", "initial_mtu": 1200, "mtu_discovery": true,
-                         "ack_eliciting_threshold": 0, "idle_timeout": "0 s", "datagrams": false});
+                         "ack_eliciting_threshold": 0, "idle_timeout": "0 ms", "datagrams": false});
     assert_eq!(json!(flow.transport_options), options);
     let options = json!({"crypto": "null", "initial_mtu": 1200, "mtu_discovery": true,
                          "ack_eliciting_threshold": 0, "idle_timeout_ns": 0, "datagrams": false});
