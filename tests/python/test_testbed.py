@@ -192,7 +192,7 @@ def test_quic_runs_over_real_sockets_with_the_columns_of_the_simulator(cc: str) 
     for table in ("flows", "series", "internals"):
         assert getattr(real, table).schema == getattr(simulated, table).schema
     assert set(real.internals["name"]) == set(simulated.internals["name"])
-    assert real.series["min_rtt"].min() >= 0.020
+    assert min(real.series["min_rtt"].drop_nulls().to_list()) >= 0.020
     (flow,) = real.flows.iter_rows(named=True)
     assert flow["received"] <= flow["delivered"] + 20e6 / 8 * 0.1
     if not real.meta["invalid"]:
