@@ -196,9 +196,7 @@ def hash_of(row: dict[str, Any]) -> int:
 def draw_ns3(ns3: pl.DataFrame) -> Figure:
     """The share of cells with an error up to a value, dumbbell and ns-3, a panel a metric."""
     figure, axes = panels(1, 3, width=PAGE, height=2.0, share_y=True)
-    for ax, (name, some) in zip(
-        axes.flat, ns3.group_by("metric", maintain_order=True), strict=True
-    ):
+    for ax, (name, some) in zip(axes[0], ns3.group_by("metric", maintain_order=True), strict=True):
         shares = np.arange(1, some.height + 1) / some.height
         for error, label, look in (("error", "dumbbell", "-"), ("ns3_error", "ns-3 3.44", "--")):
             relative = np.sort((some[error] / some["linux"].clip(1e-9)).to_numpy())

@@ -134,23 +134,24 @@ def _rows(cell: Cell, run: Result) -> list[tuple[Any, ...]]:
     return [(*before, *row) for row in _achieved(run)]
 
 
-def _achieved(run: Result) -> list[tuple[str, str, float | None]]:
+def _achieved(run: Result) -> list[tuple[str, str, float]]:
     """Group, metric and value of one run."""
     flows = run.flows.with_columns(
         group=pl.col("flow").cast(pl.String).str.replace(_NUMBER.pattern, ""),
         goodput=8 * pl.col("received") / (pl.col("end") - pl.col("start")),
         took=pl.col("completed") - pl.col("start"),
     )
-    rows: list[tuple[str, str, float | None]] = []
+    rows: list[tuple[str, str, float]] = []
     for (group,), some in flows.group_by("group", maintain_order=True):
-        if group == "transfer":
-            rows.append((str(group), "completion", some["took"].median()))  # type: ignore[arg-type]
-        else:
-            rows.append((str(group), "goodput", some["goodput"].sum()))
-    endless = flows.filter(pl.col("group") != "transfer")
-    delay = (endless["queue_delay_mean"] * endless["sent"]).sum() / endless["sent"].sum()
-    rows.append(("", "queue_delay", delay))
-    rows.append(("", "retransmitted", float(flows["retransmitted"].sum())))
+        short = group == "transfer"
+        metric = "completion" if short else "goodput"
+        value = pl.median("took").fill_null(math.inf) if short else pl.sum("goodput")
+        rows.append((str(group), metric, float(some.select(value).item())))
+    whole = flows.filter(pl.col("group") != "transfer").select(
+        (pl.col("queue_delay_mean") * pl.col("sent")).sum() / pl.col("sent").sum()
+    )
+    rows.append(("", "queue_delay", float(whole.item())))
+    rows.append(("", "retransmitted", float(flows.select(pl.sum("retransmitted")).item())))
     return rows
 
 
@@ -172,7 +173,7 @@ def compare(measurements_: pl.DataFrame, *, jobs: int | None = None) -> pl.DataF
         jitter = f"{2e6 * (row['late_mean'] or 0):.0f} us"
         late.append(plain[-1].replace(links=[link.replace(jitter=jitter) for link in one.links]))
     results = run_all([*plain, *late], jobs=jobs)
-    columns = {}
+    columns: dict[tuple[str, str, str], dict[str, list[float]]] = {}
     for name, some in (("simulated", results[: len(plain)]), ("jittered", results[len(plain) :])):
         for cell, result in zip(cells["cell"], some, strict=True):
             for seed in result.seeds:

@@ -206,8 +206,16 @@ class Result:
             both = pl.concat([plain, split], how="vertical_relaxed").cast(keys)
             by = ["seed"] if table == "flows" else ["seed", "t"]
             changed[table] = both.sort(*by, "flow", maintain_order=True)
-        same = {"links": self.links, "transfers": self.transfers, "frames": self.frames}
-        return Result(self.experiment, self.meta, **same, **changed)
+        return Result(
+            self.experiment,
+            self.meta,
+            flows=changed["flows"],
+            series=changed["series"],
+            internals=changed["internals"],
+            links=self.links,
+            transfers=self.transfers,
+            frames=self.frames,
+        )
 
     def capacity(self, link: str, begin: float, end: float) -> float | None:
         """Bits that a link could send from `begin` to `end`, s; None if that is no limit, or none.
