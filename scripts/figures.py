@@ -32,6 +32,7 @@ DRAWN = {
     "howto-l4s.svg": ("how-to/l4s.md", "share.svg"),
     "howto-times.svg": ("how-to/short-flows.md", "times.svg"),
     "howto-media.svg": ("how-to/media.md", "frames.svg"),
+    "howto-video.svg": ("how-to/video.md", "video.svg"),
     "howto-paths.svg": ("how-to/paths.md", "paths.svg"),
     "howto-links.svg": ("how-to/lte-trace.md", "links.svg"),
 }

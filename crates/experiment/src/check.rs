@@ -44,6 +44,7 @@ pub(crate) fn check(experiment: &Experiment, problems: &mut Vec<Problem>) {
         if !before.has("duration") && !before.has("start_jitter") {
             check.times(latest_start);
         }
+        check.app();
         check.transfers();
         check.transport(before.has("stack") || before.has("stack_options"));
     }
@@ -262,11 +263,49 @@ impl FlowCheck<'_> {
         }
     }
 
+    /// An application has the keys that it needs, and no others.
+    fn app(&mut self) {
+        let flow = self.flow;
+        if flow.ladder.is_some() && flow.app_name() != Some("video") {
+            self.add("ladder", "is for app = \"video\"; write that, or leave it out".to_owned());
+        }
+        let Some(name) = flow.app_name() else { return };
+        if name == "on-off" {
+            if flow.app_rate.is_none() {
+                let text = "is missing; app = \"on-off\" writes at this rate, such as \"5 Mbit/s\"";
+                self.add("app_rate", text.to_owned());
+            }
+            let others =
+                [("app_rates", flow.app_rates.is_some()), ("arrivals", flow.arrivals.is_some())];
+            return self.refuse(&others, "is not for app = \"on-off\"; leave it out");
+        }
+        if name == "requests" && flow.sizes.is_none() {
+            let text = "is missing; it gives the sizes of the responses of app = \"requests\", such as \
+                        \"exponential(mean=100 kB)\"";
+            self.add("sizes", text.to_owned());
+        }
+        if flow.transport != "tcp" {
+            let text = format!("\"{}\" does not carry app = \"{name}\"", flow.transport);
+            self.add("transport", format!("{text}; write transport = \"tcp\""));
+        }
+        let others = [
+            ("sizes", name == "video" && flow.sizes.is_some()),
+            ("arrivals", flow.arrivals.is_some()),
+            ("bytes", flow.bytes.is_some()),
+            ("app_rate", flow.app_rate.is_some()),
+            ("app_rates", flow.app_rates.is_some()),
+            ("paths", flow.paths.is_some()),
+            ("command", flow.command.is_some()),
+        ];
+        self.refuse(&others, &format!("is not for app = \"{name}\"; leave it out"));
+    }
+
     /// Transfers have arrivals and sizes, are TCP's, and are all that the flow sends.
     fn transfers(&mut self) {
         let flow = self.flow;
         let missing = match (&flow.arrivals, &flow.sizes) {
             (None, None) => return,
+            (None, Some(_)) if flow.app_name() == Some("requests") => return,
             (Some(_), Some(_)) => None,
             (Some(_), None) => Some(("sizes", "arrivals")),
             (None, Some(_)) => Some(("arrivals", "sizes")),

@@ -1,6 +1,7 @@
 //! What a key, an algorithm, a queue management, a loss process or a stack is, as text.
 
 use crate::about::ALGORITHMS;
+use crate::apps::APPS;
 use crate::aqm::AQMS;
 use crate::call::{CallKind, Values};
 use crate::keys::{DefaultValue, EXPERIMENT, FLOW, Key, LINK, Table};
@@ -25,13 +26,14 @@ use serde_json::Value;
 pub const STARTER: &str = include_str!("starter.toml");
 
 /// What is written as a call, and in which key.
-static CALLS: [(&[CallKind], &str); 6] = [
+static CALLS: [(&[CallKind], &str); 7] = [
     (TEMPLATES, "template"),
     (AQMS, "aqm"),
     (LOSSES, "loss"),
     (MEDIA, "medium"),
     (ARRIVALS, "arrivals"),
     (SIZES, "sizes"),
+    (APPS, "app"),
 ];
 
 const TABLES: [&Table; 3] = [&EXPERIMENT, &LINK, &FLOW];

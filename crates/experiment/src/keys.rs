@@ -87,6 +87,10 @@ pub enum Kind {
     Arrivals,
     /// A distribution of the sizes of transfers, or its points.
     Sizes,
+    /// An application.
+    App,
+    /// A list of rates.
+    Ladder,
     /// A share and a delay.
     Reorder,
     /// A congestion control algorithm.
@@ -368,7 +372,21 @@ pub static FLOW: Table = Table {
             DefaultValue::Absent("one transfer"),
             "how large those transfers are: a distribution such as \"exponential(mean=100 kB)\" or \
              \"web-search\", or sizes with the share of transfers that are no larger, such as \
-             [[\"10 kB\", 0.5], [\"1 MB\", 1]]; with arrivals",
+             [[\"10 kB\", 0.5], [\"1 MB\", 1]]; with arrivals, or of the responses of \
+             app = \"requests\"",
+        ),
+        key(
+            "app",
+            Kind::App,
+            DefaultValue::Absent("data without a pause, or at app_rate"),
+            "its application: \"requests(think=1 s)\" with sizes, \"video(buffer=30 s)\", or \
+             \"on-off(on=1 s, off=2 s)\" with app_rate",
+        ),
+        key(
+            "ladder",
+            Kind::Ladder,
+            DefaultValue::Absent("nine rates from 235 kbit/s to 5 Mbit/s"),
+            "the rates of the video of app = \"video\", such as [\"1 Mbit/s\", \"3 Mbit/s\"]",
         ),
         key(
             "app_rate",

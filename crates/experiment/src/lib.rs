@@ -6,6 +6,7 @@
 
 mod about;
 pub mod algorithm;
+pub mod apps;
 pub mod aqm;
 mod axis;
 pub mod call;

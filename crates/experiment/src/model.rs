@@ -116,6 +116,10 @@ pub struct Flow {
     pub arrivals: Option<Value>,
     /// How large they are, a call or points of the distribution.
     pub sizes: Option<Value>,
+    /// Its application, a call.
+    pub app: Option<String>,
+    /// The rates of its video.
+    pub ladder: Option<Value>,
     /// The rate at which its application writes.
     pub app_rate: Option<String>,
     /// Pairs of time since the start and rate.

@@ -15,7 +15,7 @@ use crate::quic::stack_names;
 use crate::set::override_value;
 use crate::suggest::{did_you_mean, unknown};
 use crate::transfers::{ArrivalTimes, TransferSizes};
-use crate::{medium, template, timeline, trace};
+use crate::{apps, medium, template, timeline, trace};
 use dumbbell_tcp::{Scheduler, Stack};
 use serde_json::{Map, Value};
 use std::collections::HashSet;
@@ -296,6 +296,8 @@ fn scalar(key: &Key, value: &Value) -> Result<Value, ValueError> {
             Value::Object(_) => sizes.to_value(),
             _ => same(),
         }),
+        Kind::App => apps::resolve(value).and_then(|_| call(value)),
+        Kind::Ladder => apps::parse_ladder(value).map(|_| same()),
         Kind::Reorder => Reorder::parse(value).map(|_| same()),
         Kind::Algorithm if value.is_string() || value.is_object() => {
             algorithm::check(value).map(Value::from)

@@ -10,9 +10,9 @@ use crate::options::{flow_udt, stack_options, udt_options};
 use crate::quantity::{BDP, Dimension, NO_QUEUE, Queue, RATE, SIZE, TIME, UNLIMITED};
 use crate::quic::{flow_quic, quic_options};
 use crate::rtp::{self, flow_rtp, rtp_options};
-use crate::timeline::{format_rates, format_reroutes, parse_rates, parse_reroutes};
+use crate::timeline::{MAX_STEPS, format_rates, format_reroutes, parse_rates, parse_reroutes};
 use crate::transfers::{ArrivalTimes, TransferSizes};
-use crate::{aqm, medium, trace};
+use crate::{apps, aqm, medium, trace};
 use dumbbell_rtp::RTP_HEADER;
 use dumbbell_sim::{MAX_TRANSFERS, UDP_HEADER, UDP_PAYLOAD};
 use dumbbell_tcp::{Scheduler, Stack};
@@ -387,6 +387,7 @@ impl<'a> Resolver<'a> {
             .as_ref()
             .map(|rates| format_rates(&parse_rates(rates).expect("checked rates")));
         self.resolve_transfers(flow, &mut resolved, &at);
+        self.resolve_app(flow, &mut resolved, &at);
         if flow.transport == "udt" {
             let options = flow_udt(flow, &at).expect("checked options");
             resolved.transport_options = udt_options(&options);
@@ -401,6 +402,35 @@ impl<'a> Resolver<'a> {
             resolved.transport_options = quic_options(&options);
         }
         resolved
+    }
+
+    /// An application with every option.
+    fn resolve_app(&mut self, flow: &Flow, resolved: &mut Flow, at: &KeyPath) {
+        let Some(text) = flow.app.as_deref() else { return };
+        let app = apps::resolve(&Value::from(text)).expect("a checked application");
+        resolved.app = Some(app.to_string());
+        match app.kind.name {
+            "video" => {
+                let ladder = flow.ladder.as_ref();
+                let ladder =
+                    ladder.map(|rates| apps::parse_ladder(rates).expect("a checked ladder"));
+                resolved.ladder =
+                    Some(apps::format_ladder(&ladder.unwrap_or_else(apps::default_ladder)));
+            }
+            "on-off" => {
+                let steps = apps::expected_steps(&app, checked(&TIME, &self.experiment.duration));
+                if steps > MAX_STEPS as u128 {
+                    let (steps, max) = (grouped(steps), grouped(MAX_STEPS as u64));
+                    let text = format!("starts and stops some {steps} times; the maximum is {max}");
+                    self.add(at.then("app"), format!("{text}; write longer times"));
+                }
+            }
+            _ => {
+                let sizes = flow.sizes.as_ref().expect("a checked flow");
+                let sizes = TransferSizes::parse(sizes).expect("checked sizes");
+                resolved.sizes = Some(sizes.to_value());
+            }
+        }
     }
 
     /// Arrivals by their time, and distributions with every option.
@@ -483,6 +513,7 @@ impl<'a> Resolver<'a> {
         let is_limited = flow.transport == "udt"
             || flow.bytes.is_some()
             || flow.sizes.is_some()
+            || flow.app.is_some()
             || flow.app_rate.is_some()
             || flow.app_rates.is_some()
             || flow.command.is_some();

@@ -1,5 +1,6 @@
 //! The scenario of a resolved experiment: plain numbers, as the simulator takes them.
 
+use crate::call::Resolved;
 use crate::diagnostic::key_path;
 use crate::loss::{Loss, Reorder};
 use crate::model::{Experiment, Flow, Link};
@@ -11,7 +12,7 @@ use crate::rtp::{flow_rtp, scenario_options};
 use crate::timeline::{parse_rates, parse_reroutes};
 use crate::trace::parse_times;
 use crate::transfers::{ArrivalTimes, TransferSizes};
-use crate::{aqm, medium};
+use crate::{apps, aqm, medium};
 use dumbbell_sim::{ExternalSpec, FlowSpec, LinkSpec, PathSpec, QueueSpec, Scenario, TransferSpec};
 use dumbbell_tcp::{Scheduler, Stack};
 use serde_json::Value;
@@ -28,13 +29,17 @@ impl Experiment {
         let delays = self.delays();
         let base = self.base_stack().expect(RESOLVED);
         let flows = self.flows.iter().zip(self.flow_names());
+        let duration_ns = checked(&TIME, &self.duration);
         let flows = flows.flat_map(|(flow, names)| {
             let spec = flow_spec(self, flow, &base, &delays);
-            names.into_iter().map(move |name| FlowSpec { name, ..spec.clone() })
+            names.into_iter().map(move |name| match paused_rates(flow, &name, duration_ns, seed) {
+                None => FlowSpec { name, ..spec.clone() },
+                Some(app_rates) => FlowSpec { name, app_rate_bps: None, app_rates, ..spec.clone() },
+            })
         });
         Scenario {
             seed,
-            duration_ns: checked(&TIME, &self.duration),
+            duration_ns,
             sample_ns: checked(&TIME, self.sample.as_deref().expect(RESOLVED)),
             start_jitter_ns: checked(&TIME, &self.start_jitter),
             internals: self.internals.expect(RESOLVED),
@@ -43,6 +48,18 @@ impl Experiment {
             flows: flows.collect(),
         }
     }
+}
+
+fn app(flow: &Flow) -> Option<Resolved> {
+    let text = flow.app.as_deref()?;
+    Some(apps::resolve(&Value::from(text)).expect(RESOLVED))
+}
+
+/// The rates of an application that pauses; `None` for another one.
+fn paused_rates(flow: &Flow, name: &str, ns: u64, seed: u64) -> Option<Vec<(u64, f64)>> {
+    let app = app(flow).filter(|app| app.kind.name == "on-off")?;
+    let rate = checked(&RATE, flow.app_rate.as_deref().expect(RESOLVED)) as f64;
+    Some(apps::on_off(&app, rate, ns, name, seed))
 }
 
 /// Steps of a rate in the simulator's numbers.
@@ -149,6 +166,7 @@ fn flow_spec(
         stop_ns: flow.stop.as_ref().map(|stop| checked(&TIME, stop)),
         bytes: flow.bytes.as_ref().map(|bytes| checked(&SIZE, bytes)),
         transfers: transfer_spec(flow),
+        app: app(flow).and_then(|app| apps::spec(&app, flow.sizes.as_ref(), flow.ladder.as_ref())),
         app_rate_bps: flow.app_rate.as_ref().map(|rate| checked(&RATE, rate) as f64),
         app_rates: flow.app_rates.as_ref().map(rates).unwrap_or_default(),
         additional_subflows: subflows.collect(),

@@ -1,6 +1,7 @@
 //! The JSON Schema of experiment files, for editors.
 
 use crate::algorithm::NO_ALGORITHM;
+use crate::apps::APPS;
 use crate::aqm::AQMS;
 use crate::axis::{MAX_VALUES, SCALES};
 use crate::call::{CallKind, Values};
@@ -126,6 +127,10 @@ fn value(kind: Kind) -> Value {
                 "minItems": 2, "maxItems": 2,
             },
         }]}),
+        Kind::App => calls(APPS),
+        Kind::Ladder => {
+            json!({"type": "array", "items": quantity(&[&RATE]), "minItems": 1, "uniqueItems": true})
+        }
         Kind::Reorder => {
             let time = units(&[&TIME]);
             json!({"type": "string", "pattern": format!(r"^\s*{NUMBER}\s*%? by {NUMBER}\s*({time})\s*$")})

@@ -84,6 +84,8 @@ pub struct RunOutput {
     #[pyo3(get)]
     frames: Py<Table>,
     #[pyo3(get)]
+    segments: Py<Table>,
+    #[pyo3(get)]
     meta: Py<PyDict>,
     #[pyo3(get)]
     capture: Option<Py<Capture>>,
@@ -152,6 +154,7 @@ impl RunOutput {
             subflow_internals: table(Table::new(output.subflow_internals.into_columns()))?,
             transfers: table(Table::new(output.transfers.into_columns()))?,
             frames: table(Table::new(output.frames.into_columns()))?,
+            segments: table(Table::new(output.segments.into_columns()))?,
             meta: meta.unbind(),
             capture,
         })

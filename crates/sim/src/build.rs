@@ -1,5 +1,6 @@
 //! Builds the network and the endpoints of a scenario.
 
+use crate::app::AppLog;
 use crate::datagram::Payloads;
 use crate::datagram_host::{DatagramEnds, DatagramHost, ExternalFlow};
 use crate::engine::Engine;
@@ -32,6 +33,8 @@ pub(crate) struct Simulation<H: Endpoint> {
     transferring: BTreeMap<u32, Transferring>,
     /// Of flows of datagrams, by pair of ports.
     payloads: BTreeMap<u32, Payloads>,
+    /// Of flows whose application waits, by the index of the flow.
+    app_logs: BTreeMap<u32, AppLog>,
 }
 
 impl<H: SimHost> Simulation<H> {
@@ -48,6 +51,11 @@ impl<H: SimHost> Simulation<H> {
     /// The payloads on their way, of flows of datagrams, by pair of ports.
     pub(crate) fn payloads(&self) -> BTreeMap<u32, Payloads> {
         self.payloads.clone()
+    }
+
+    /// What applications that wait record, by the index of the flow.
+    pub(crate) fn app_logs(&self) -> BTreeMap<u32, AppLog> {
+        self.app_logs.clone()
     }
 
     /// The engine, and what opens the transfers while it runs.
@@ -73,6 +81,7 @@ pub(crate) fn build<H: SimHost>(scenario: &Scenario) -> Result<Simulation<H>, Sc
     order.sort_by_key(|&at| network.flows[at].pair);
     let mut hosts = Vec::with_capacity(2 * order.len());
     let (mut transferring, mut payloads) = (BTreeMap::new(), BTreeMap::new());
+    let mut app_logs = BTreeMap::new();
     for at in order {
         let (flow, stack) = (&scenario.flows[at], stacks.get(at));
         if flow.transfers.is_some() {
@@ -82,11 +91,13 @@ pub(crate) fn build<H: SimHost>(scenario: &Scenario) -> Result<Simulation<H>, Sc
             payloads.insert(network.flows[at].pair, of_flow);
             hosts.extend(ends.map(H::from_host));
         } else {
-            let endpoints = endpoints(scenario, at, &network.flows[at], stack)?;
+            let log = flow.app.as_ref().map(|_| AppLog::default());
+            let endpoints = endpoints(scenario, at, &network.flows[at], stack, log.as_ref())?;
+            app_logs.extend(log.map(|log| (at as u32, log)));
             hosts.extend(endpoints.map(H::from_host));
         }
     }
-    Ok(Simulation { network, hosts, transferring, payloads })
+    Ok(Simulation { network, hosts, transferring, payloads, app_logs })
 }
 
 /// Makes the endpoints of the transfers of a flow.
@@ -120,6 +131,7 @@ fn endpoints(
     at: usize,
     plan: &FlowPlan,
     stack: &Arc<Stack>,
+    log: Option<&AppLog>,
 ) -> Result<[AnyHost; 2], ScenarioError> {
     let flow = &scenario.flows[at];
     let seed = |pair| seeds::derive(scenario.seed, Purpose::Algorithm, pair);
@@ -139,14 +151,24 @@ fn endpoints(
             let inits = (plan.pair..).take(plan.paths.len()).map(init);
             multipath_endpoints(flow, stack, inits.collect())?
         }
-        None => tcp_endpoints(SenderConfig {
-            stack: Arc::clone(stack),
-            algorithm: flow.algorithm(&init(plan.pair))?,
-            start: plan.start,
-            stop: flow.stop_ns.map(Time::from_nanos),
-            bytes: flow.bytes,
-            app_rates: flow.write_rates(),
-        }),
+        None => {
+            let config = SenderConfig {
+                stack: Arc::clone(stack),
+                algorithm: flow.algorithm(&init(plan.pair))?,
+                start: plan.start,
+                stop: flow.stop_ns.map(Time::from_nanos),
+                bytes: flow.bytes,
+                app_rates: flow.write_rates(),
+            };
+            let seed = |purpose| seeds::derive(scenario.seed, purpose, plan.pair);
+            let seeds = [seed(Purpose::TransferSizes), seed(Purpose::ThinkTimes)];
+            match (&flow.app, log) {
+                (Some(app), Some(log)) => tcp_endpoints_with(config, |sender| {
+                    sender.with_dialogue(app.make(seeds, log.clone()))
+                }),
+                _ => tcp_endpoints(config),
+            }
+        }
     })
 }
 
@@ -167,9 +189,14 @@ impl Scenario {
 }
 
 fn tcp_endpoints(config: SenderConfig) -> [AnyHost; 2] {
+    tcp_endpoints_with(config, |sender| sender)
+}
+
+/// The same with a sender that `adapt` changes.
+fn tcp_endpoints_with(config: SenderConfig, adapt: impl FnOnce(Sender) -> Sender) -> [AnyHost; 2] {
     let stack = Arc::clone(&config.stack);
     let (mss, bytes) = (u64::from(stack.mss), config.bytes.unwrap_or(u64::MAX));
-    let sender = Sender::new(config);
+    let sender = adapt(Sender::new(config));
     let sender = TcpHost::Sender(Box::new(TcpSender { sender, mss, bytes }));
     let receiver = TcpHost::Receiver(Box::new(Receiver::new(stack)));
     [sender, receiver].map(AnyHost::Tcp)

@@ -190,6 +190,7 @@ impl FlowSpec {
             ensure((1..=most).contains(&bytes), here, "bytes", bytes, valid)?;
         }
         self.check_transfers()?;
+        self.check_app()?;
         if let Some(spec) = &self.external {
             return self.check_external(spec);
         }
@@ -243,6 +244,21 @@ impl FlowSpec {
         ensure(is_plain && !sends, here, "transfers", "given", valid)?;
         let (ok, valid) = transfers.is_valid();
         ensure(ok, here, "transfers", format_args!("{transfers:?}"), valid)
+    }
+
+    /// An application that waits is TCP's, of one path, and all that the flow sends.
+    fn check_app(&self) -> Result<(), ScenarioError> {
+        let here = || ScenarioPart::Flow(self.name.clone());
+        let Some(app) = &self.app else { return Ok(()) };
+        let is_plain = self.udt.is_none() && self.external.is_none() && !self.udp;
+        let is_plain = is_plain && self.additional_subflows.is_empty();
+        let sends =
+            self.bytes.is_some() || self.transfers.is_some() || !self.write_rates().is_empty();
+        let valid = "null beside udp, udt, external, additional_subflows, transfers, bytes and \
+                     application rates";
+        ensure(is_plain && !sends, here, "app", "given", valid)?;
+        let (ok, valid) = app.is_valid();
+        ensure(ok, here, "app", format_args!("{app:?}"), valid)
     }
 
     fn check_write_rates(&self) -> Result<(), ScenarioError> {

@@ -4,6 +4,7 @@
 //! and UDT endpoints, and takes [endpoints of other crates](DatagramEndpoint). `sample` and `tables` record their state. A [`Scenario`] describes a run in
 //! plain numbers; [`Scenario::run`] returns a [`RunOutput`].
 
+mod app;
 mod build;
 mod check;
 mod datagram;
@@ -37,7 +38,9 @@ mod transfer_spec;
 mod transfers;
 mod udp_host;
 mod udt_host;
+mod video;
 
+pub use app::{AppSpec, RequestSpec};
 pub use check::{MAX_FLOWS, MAX_TRANSFERS};
 pub use datagram::{DATAGRAM_HEADER, Datagram, EcnCodepoint};
 pub use datagram_host::{
@@ -62,8 +65,9 @@ pub use scenario::{
 pub use sender_rows::{fill_flow_row, fill_series_row};
 pub use sim_endpoint::SimEndpoint;
 pub use tables::{
-    Column, FlowRow, Flows, FrameRow, Frames, Internals, LinkRow, Links, Series, SeriesRow,
-    Transfers,
+    Column, FlowRow, Flows, FrameRow, Frames, Internals, LinkRow, Links, SegmentRow, Segments,
+    Series, SeriesRow, Transfers,
 };
 pub use transfer_spec::{ArrivalProcess, Sizes, TransferSpec};
 pub use udp_host::{UDP_HEADER, UDP_PAYLOAD};
+pub use video::VideoSpec;

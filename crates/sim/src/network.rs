@@ -162,7 +162,8 @@ fn canonical_order(
         let paths =
             (path, flow.additional_subflows.iter().map(key).collect::<Vec<_>>(), &flow.scheduler);
         let times = (flow.start_ns, flow.stop_ns);
-        let load = (flow.bytes, flow.app_rate_bps.map(f64::to_bits), app_rates(flow));
+        let app = flow.app.as_ref().map(|app| format!("{app:?}"));
+        let load = (flow.bytes, flow.app_rate_bps.map(f64::to_bits), app_rates(flow), app);
         let udt = flow.udt.as_ref().map(|options| format!("{options:?}"));
         // Flows of transfers come last: their ports have no endpoints at first.
         let transfers = flow.transfers.as_ref().map(|transfers| format!("{transfers:?}"));

@@ -1,5 +1,6 @@
 //! Runs scenarios.
 
+use crate::app::AppLog;
 use crate::build::build;
 use crate::datagram::Payloads;
 use crate::delay_meter::DelayMeter;
@@ -13,7 +14,10 @@ use crate::packet_log::PacketLog;
 use crate::pdu::SimPacket;
 use crate::sample::Sampler;
 use crate::scenario::{Scenario, ScenarioError};
-use crate::tables::{FlowRow, Flows, FrameRow, Frames, Internals, Links, Series, Transfers};
+use crate::tables::{
+    FlowRow, Flows, FrameRow, Frames, Internals, Links, SegmentRow, Segments, Series, TransferRow,
+    Transfers,
+};
 use crate::tcp_host::TcpHost;
 use crate::transfers::TransferRuns;
 use dumbbell_net::{DropReason, LinkId};
@@ -48,6 +52,8 @@ pub struct RunOutput {
     pub transfers: Transfers,
     /// One row per frame of flows of media.
     pub frames: Frames,
+    /// One row per segment of flows with a video client.
+    pub segments: Segments,
     /// Connections that ended before their time.
     pub failures: Vec<Failure>,
 }
@@ -159,6 +165,7 @@ struct Running<H: SimHost, T> {
     flows: Vec<FlowPlan>,
     engine: Engine<H, Observers<T>>,
     transfers: TransferRuns,
+    app_logs: BTreeMap<u32, AppLog>,
     sampler: Sampler,
     next: u64,
     samples: u64,
@@ -189,7 +196,8 @@ impl<H: SimHost, T: Observer<H::Packet>> Running<H, T> {
     }
 
     fn into_output(self) -> RunOutput {
-        let Running { flows, engine, mut transfers, sampler, .. } = self;
+        let Running { flows, engine, mut transfers, app_logs, sampler, .. } = self;
+        let now = engine.now().as_secs_f64();
         let (table, failures) = flow_table(&flows, &engine, &mut transfers);
         let frames = frame_table(&flows, &engine);
         let subflows = subflow_table(&flows, &engine, &engine.observer().meter);
@@ -205,7 +213,8 @@ impl<H: SimHost, T: Observer<H::Packet>> Running<H, T> {
             subflow_internals: sampler.subflow_internals,
             events: engine.events(),
             packets: engine.into_observer().log,
-            transfers: transfers.into_table(),
+            transfers: with_responses(transfers.into_table(), &app_logs, now),
+            segments: segment_table(&app_logs, now),
             frames,
         }
     }
@@ -285,6 +294,7 @@ impl Scenario {
         let flows = simulation.flows().to_vec();
         let mut observers = self.observers(&flows, simulation.transfers(), hops);
         observers.payloads = simulation.payloads();
+        let app_logs = simulation.app_logs();
         let (engine, transfers) = simulation.engine(observers);
         let sampled =
             FlowPlan::first_subflows(&flows).zip(&flows).map(|(first, plan)| plan.sampled(first));
@@ -294,6 +304,7 @@ impl Scenario {
             flows,
             engine,
             transfers,
+            app_logs,
             sampler,
             next: 0,
             samples,
@@ -359,6 +370,35 @@ fn flow_table<H: SimHost, O: Observer<H::Packet>>(
         table.push(row);
     }
     (table, failures)
+}
+
+/// The transfers and the responses that were asked for until `now`, in the order of their starts.
+fn with_responses(table: Transfers, logs: &BTreeMap<u32, AppLog>, now: f64) -> Transfers {
+    let mut responses = Vec::new();
+    for (&flow, log) in logs {
+        let records = log.records();
+        let asked = records.responses.iter().filter(|row| row.start <= now);
+        responses.extend(asked.map(|row| TransferRow { flow, ..*row }));
+    }
+    if responses.is_empty() {
+        return table;
+    }
+    responses.extend(table.rows());
+    responses.sort_by(|a, b| a.start.total_cmp(&b.start).then(a.flow.cmp(&b.flow)));
+    let mut all = Transfers::with_capacity(responses.len());
+    responses.into_iter().for_each(|row| all.push(row));
+    all
+}
+
+fn segment_table(logs: &BTreeMap<u32, AppLog>, now: f64) -> Segments {
+    let mut table = Segments::default();
+    for (&flow, log) in logs {
+        let records = log.records();
+        for row in records.segments.iter().filter(|row| row.start <= now) {
+            table.push(SegmentRow { flow, ..*row });
+        }
+    }
+    table
 }
 
 fn frame_table<H: SimHost, O: Observer<H::Packet>>(

@@ -2,6 +2,7 @@
 //!
 //! Times are in nanoseconds, rates in bit/s. `check.rs` defines which values are valid.
 
+use crate::app::AppSpec;
 use crate::datagram_host::{EndpointFactory, ExternalSpec};
 use crate::transfer_spec::TransferSpec;
 use dumbbell_cc::{AlgorithmFactory, ConfigError};
@@ -130,6 +131,9 @@ pub struct FlowSpec {
     /// Many transfers, each by a connection of its own, instead of one; null for one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transfers: Option<TransferSpec>,
+    /// An application that waits for what it sent to arrive; null for another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub app: Option<AppSpec>,
     /// Rate at which the application writes, bit/s; null if the sender is never
     /// application-limited.
     #[serde(default)]
@@ -210,6 +214,7 @@ impl FlowSpec {
             stop_ns: None,
             bytes: None,
             transfers: None,
+            app: None,
             app_rate_bps: None,
             app_rates: Vec::new(),
             additional_subflows: Vec::new(),

@@ -11,6 +11,7 @@ pub(crate) enum Purpose {
     Algorithm = 3,
     ArrivalTimes = 4,
     TransferSizes = 5,
+    ThinkTimes = 6,
 }
 
 /// The seed of stream number `index` of a purpose.

@@ -228,6 +228,30 @@ table! {
     }
 }
 
+table! {
+    /// The result of every segment that a video client asked for, by flow and in order.
+    Segments of SegmentRow {
+        /// Index of the flow in the scenario.
+        flow: u32,
+        /// When the request arrived, s.
+        start: f64,
+        /// Bytes of the segment.
+        bytes: u64,
+        /// When all of them were acknowledged, s.
+        completed: Option<f64>,
+        /// Rate of the video, bit/s.
+        rate: f64,
+        /// Video in the segment, s.
+        duration: f64,
+        /// Video in the buffer then, this segment included, s.
+        buffer: Option<f64>,
+        /// How long there had been nothing to play, s.
+        stalled: f64,
+        /// 1 if playback had started then.
+        playing: u8,
+    }
+}
+
 /// Internals of algorithms at the sampling interval: one row per value.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Internals {

@@ -67,9 +67,19 @@ impl TransferSpec {
             ArrivalProcess::Poisson(every) | ArrivalProcess::Periodic(every) => *every > 0,
             ArrivalProcess::Times(times) => !times.is_empty() && in_order(times),
         };
+        let (are_sizes, _) = self.sizes.is_valid();
+        let valid = "times in order and intervals above 0 ns; sizes from 1 to 10^15 bytes, sigma to \
+                     10, a shape above 1, points that rise to a share of 1";
+        (ok && are_sizes, valid)
+    }
+}
+
+impl Sizes {
+    /// Whether all numbers are valid, and which ones are.
+    pub(crate) fn is_valid(&self) -> (bool, &'static str) {
         let is_size = |bytes: u64| (1..=MAX_BYTES).contains(&bytes);
         let rises = |pair: &[(u64, f64)]| pair[0].0 <= pair[1].0 && pair[0].1 <= pair[1].1;
-        let are_sizes = match &self.sizes {
+        let are_sizes = match self {
             Sizes::Constant(mean) | Sizes::Exponential(mean) => is_size(*mean),
             Sizes::Lognormal(mean, sigma) => is_size(*mean) && (0.0..=10.0).contains(sigma),
             Sizes::Pareto(mean, shape) => is_size(*mean) && *shape > 1.0 && *shape <= 1000.0,
@@ -78,9 +88,9 @@ impl TransferSpec {
                 is_whole && points[0].1 >= 0.0 && points.windows(2).all(rises)
             }
         };
-        let valid = "times in order and intervals above 0 ns; sizes from 1 to 10^15 bytes, sigma to \
-                     10, a shape above 1, points that rise to a share of 1";
-        (ok && are_sizes, valid)
+        let valid = "sizes from 1 to 10^15 bytes, sigma to 10, a shape above 1, points that rise to a \
+                     share of 1";
+        (are_sizes, valid)
     }
 }
 
@@ -138,7 +148,7 @@ impl Sizes {
         }
     }
 
-    fn draw(&self, draws: &mut Draws) -> u64 {
+    pub(crate) fn draw(&self, draws: &mut Draws) -> u64 {
         let bytes = match self {
             Sizes::Constant(bytes) => return *bytes,
             Sizes::Exponential(mean) => *mean as f64 * draws.exponential(),

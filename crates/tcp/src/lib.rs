@@ -1,6 +1,7 @@
 //! TCP and Multipath TCP endpoints without I/O. They follow Linux closely enough to be compared with
 //! it packet by packet.
 
+mod dialogue;
 mod multipath;
 mod pacing;
 mod prr;
@@ -18,6 +19,7 @@ mod sent_packet;
 mod stack;
 mod undo;
 
+pub use dialogue::Dialogue;
 pub use multipath::{
     MultipathConfig, MultipathReceiver, MultipathSender, MultipathStats, Scheduler,
 };

@@ -18,6 +18,7 @@ mod transmit;
 use timer::Timer;
 use transmit::CwndUsage;
 
+use crate::dialogue::{Conversation, Dialogue};
 use crate::pacing::{self, Pacer};
 use crate::prr::Prr;
 use crate::rack::Rack;
@@ -55,6 +56,12 @@ pub struct SenderConfig {
     pub app_rates: Vec<(Span, Rate)>,
 }
 
+/// What the application writes, if not all at once.
+enum Source {
+    Rates(Application),
+    Dialogue(Conversation),
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ConnectionState {
     /// The SYN or the SYN-ACK is outstanding.
@@ -88,7 +95,7 @@ pub struct Sender {
     /// Whether this is a subflow of a multipath connection, which enqueues packets as they fit.
     /// The end of the queue is then not the end of a write.
     is_subflow: bool,
-    application: Option<Box<Application>>,
+    application: Option<Box<Source>>,
     established_at: Time,
     path: Path,
     scoreboard: Scoreboard,
@@ -182,7 +189,8 @@ impl Sender {
             bytes,
             packets,
             is_subflow: false,
-            application: Application::from_rates(&app_rates, stack.mss).map(Box::new),
+            application: Application::from_rates(&app_rates, stack.mss)
+                .map(|application| Box::new(Source::Rates(application))),
             established_at: start,
             path,
             scoreboard: Scoreboard::new(),
@@ -224,6 +232,15 @@ impl Sender {
             completed: None,
             stack,
         }
+    }
+
+    /// The same sender with an application that writes messages, each in packets of its own and when
+    /// the one before is delivered.
+    #[must_use]
+    pub fn with_dialogue(mut self, dialogue: Box<dyn Dialogue>) -> Sender {
+        self.application = Some(Box::new(Source::Dialogue(Conversation::new(dialogue))));
+        (self.bytes, self.packets) = (None, 0);
+        self
     }
 
     /// Counters and current values.
@@ -357,8 +374,18 @@ impl Sender {
     /// Records when a finite flow is completely acknowledged.
     fn check_completion(&mut self) {
         if self.scoreboard.una() == self.packets && self.completed.is_none() {
-            self.completed = Some(self.path.now);
+            self.on_all_delivered();
         }
+    }
+
+    #[cold]
+    fn on_all_delivered(&mut self) {
+        let now = self.path.now;
+        let is_over = match self.application.as_deref_mut() {
+            Some(Source::Dialogue(dialogue)) => dialogue.on_delivered(now, self.stack.mss),
+            _ => true,
+        };
+        self.completed = is_over.then_some(now);
     }
 }
 

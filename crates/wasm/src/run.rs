@@ -124,6 +124,7 @@ impl Tables {
                 ("subflow_internals", output.subflow_internals.into_columns()),
                 ("transfers", output.transfers.into_columns()),
                 ("frames", output.frames.into_columns()),
+                ("segments", output.segments.into_columns()),
             ],
         }
     }

@@ -99,6 +99,8 @@ def _as_json(result: Result, folder: Path, until: Until | None) -> dict[str, Any
         tables["transfers"] = metrics.transfer_summary(result)
     if result.frames.width:
         tables["media"] = metrics.frame_summary(result)
+    if result.segments.width:
+        tables["video"] = metrics.video_summary(result)
     meta = {"seed": result.seeds[0], "out": str(folder), "warnings": result.warnings}
     meta = result.meta | meta | ({"until": vars(until)} if until else {})
     return {name: table.to_dicts() for name, table in tables.items()} | {"meta": meta}

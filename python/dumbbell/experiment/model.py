@@ -165,6 +165,9 @@ class Flow(_Table):
             a list of times after `start`; None for one transfer.
         sizes: How large they are: ``"exponential(mean=100 kB)"``, ``"web-search"``, or a list of
             pairs of a size and the share of transfers that are no larger.
+        app: Its application: ``"requests(think=1 s)"`` with `sizes`, ``"video(buffer=30 s)"``, or
+            ``"on-off(on=1 s, off=2 s)"`` with `app_rate`; None for data without a pause.
+        ladder: The rates of the video of ``app="video"``.
         app_rate: The rate at which its application writes; None for no limit.
         app_rates: Instead of `app_rate`, a schedule: pairs of time after its start and rate.
         repeat: How many such flows there are.
@@ -194,6 +197,8 @@ class Flow(_Table):
     bytes: str | None = None
     arrivals: str | list[str] | None = None
     sizes: str | list[list[str | float]] | None = None
+    app: str | None = None
+    ladder: list[str] | None = None
     app_rate: str | None = None
     app_rates: list[list[str]] | None = None
     repeat: int = 1

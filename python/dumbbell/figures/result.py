@@ -30,6 +30,7 @@ FIGURES: Final = {
     "round-trips": "smoothed round-trip times",
     "queues": "the bytes in the queue of every link",
     "frame-delays": "of flows of media, the delay of each frame, below the throughputs",
+    "video": "of video clients, the rates of segments and the buffers, below the throughputs",
     "completion-times": "of flows of many transfers, the share of transfers that took no longer",
     "links": "the capacity of every link behind the throughput in it, above its queueing delay",
 }
@@ -107,6 +108,9 @@ def _choose(
             rows += [(kind, link) for link in links if link in limited for kind in _OF_LINK]
         elif part == "completion-times":
             rows += [(part, None)] if run.transfers.width else []
+        elif part == "video":
+            panels = ("throughputs", "bitrates", "buffers")
+            rows += [(panel, None) for panel in panels] if run.segments.width else []
         elif part == "frame-delays":
             rows += [("throughputs", None), (part, None)] if run.frames.width else []
         elif part != "states" or _states(run).height:
@@ -114,6 +118,7 @@ def _choose(
     if not rows:
         lacks = {
             "states": "flow of this result shows states, only BBR does",
+            "video": "flow of this result has a video client",
             "frame-delays": "flow of this result has media",
             "completion-times": "flow of this result consists of many transfers",
         }
@@ -206,6 +211,8 @@ def _draw_panel(axes: Axes, run: SampledRuns, part: str, link: str | None) -> No
         _draw_completion_times(axes, run)
     elif part == "frame-delays":
         _draw_frame_delays(axes, run)
+    elif part in {"bitrates", "buffers"}:
+        _draw_video(axes, run, part)
     elif part == "queues":
         t, queue = run.links.filter(link=link).select("t", "queue_bytes").to_numpy().T
         axes.plot(t, queue / 1e3, color=FAINT, linewidth=0.7)
@@ -252,6 +259,18 @@ def _draw_frame_delays(axes: Axes, run: SampledRuns) -> None:
     figures.flows(axes, _flows(run, delays), "delay", scale=1e3)
     axes.set_ylim(bottom=0)
     axes.set_ylabel("frame delay (ms)")
+
+
+def _draw_video(axes: Axes, run: SampledRuns, part: str) -> None:
+    """Draws the rates of the segments of video, or the clients' buffers, as segments arrive."""
+    arrived = run.segments.drop_nulls("completed").rename({"completed": "t"})
+    column, scale, label = {
+        "bitrates": ("rate", 1e-6, "bitrate (Mbit/s)"),
+        "buffers": ("buffer", 1.0, "buffer (s)"),
+    }[part]
+    figures.flows(axes, _flows(run, arrived), column, scale=scale)
+    axes.set_ylim(bottom=0)
+    axes.set_ylabel(label)
 
 
 def _draw_throughputs(axes: Axes, run: SampledRuns, only: Sequence[str] | None = None) -> None:

@@ -39,6 +39,7 @@ from dumbbell.metrics.transfers import (
     responsiveness,
     transfer_summary,
 )
+from dumbbell.metrics.video import VIDEO_METRICS, video_summary
 
 METRICS = (
     throughput,
@@ -59,6 +60,7 @@ METRICS = (
     responsiveness,
     frame_delays,
     frame_summary,
+    video_summary,
 )
 """The metrics that `dumbbell list` and the reference show."""
 
@@ -67,6 +69,7 @@ __all__ = [
     "FRAME_METRICS",
     "METRICS",
     "TRANSFER_METRICS",
+    "VIDEO_METRICS",
     "Estimate",
     "Runs",
     "SampledRuns",
@@ -98,6 +101,7 @@ __all__ = [
     "throughput",
     "transfer_summary",
     "utilisation",
+    "video_summary",
     "whole_width",
     "window_width",
     "windows",

@@ -26,7 +26,8 @@ def completion_times(result: SampledRuns) -> pl.DataFrame:
     Formulas: ``took = completed - start``, from the first packet of the handshake until the last
     byte is acknowledged; ``slowdown = took / (2 * base_rtt + 8 * bytes / rate)``, where ``rate``
     is the mean rate of the slowest link of the path: no transfer is faster than a round trip for
-    the handshake, one for the data, and the time of its bytes. Null for a transfer that is not
+    the handshake, one for the data, and the time of its bytes. A response to a request needs no
+    handshake, so it is compared with one round trip. Null for a transfer that is not
     complete when the run ends, and the slowdown too without a link that has a rate. Source: the
     slowdown of the literature on flow completion times, such as pFabric (SIGCOMM 2013, section
     5.2).
@@ -43,8 +44,8 @@ def completion_times(result: SampledRuns) -> pl.DataFrame:
 def times_of(transfers: pl.DataFrame, flows: pl.DataFrame) -> pl.DataFrame:
     """`completion_times` of rows of transfers; `flows` are those of a result with their `rate`."""
     took = pl.col("completed") - pl.col("start")
-    idle = 2 * pl.col("base_rtt") + 8 * pl.col("bytes") / pl.col("rate")
-    of_flows = flows.select("seed", "flow", "base_rtt", "rate")
+    idle = pl.col("round_trips") * pl.col("base_rtt") + 8 * pl.col("bytes") / pl.col("rate")
+    of_flows = flows.select("seed", "flow", "base_rtt", "rate", "round_trips")
     joined = transfers.join(of_flows, on=["seed", "flow"], maintain_order="left")
     return joined.select(*FLOW, "start", "bytes", took=took, slowdown=took / idle)
 
@@ -133,7 +134,15 @@ def _with_rates(result: SampledRuns) -> pl.DataFrame:
     """The flows of a result, each with the mean rate of the slowest link of its path."""
     name = pl.col("flow").cast(pl.String)
     rate = name.replace_strict(_path_rates(result), return_dtype=pl.Float64, default=None)
-    return result.flows.with_columns(rate=rate)
+    trips = name.replace_strict(_round_trips(result), return_dtype=pl.Float64, default=2.0)
+    return result.flows.with_columns(rate=rate, round_trips=trips)
+
+
+def _round_trips(result: SampledRuns) -> dict[str, float]:
+    """By flow, the round trips of a transfer on an idle path: without a handshake it is one."""
+    experiment = result.experiment
+    flows = zip(experiment.flows, experiment.flow_names(), strict=True)
+    return {name: 2.0 if flow.app is None else 1.0 for flow, names in flows for name in names}
 
 
 def _path_rates(result: SampledRuns) -> dict[str, float | None]:

@@ -69,6 +69,9 @@ class Result:
             completed, sent, retransmitted, timeouts; without rows or columns if there are none.
         frames: One row per seed and frame of the flows of media: start, bytes, completed; without
             rows or columns if there are none.
+        segments: One row per seed and segment of the flows with a video client: start, bytes,
+            completed, rate, duration, buffer, stalled, playing; without rows or columns if there
+            are none.
         captures: By seed, the packets of the flows that are logged; empty for a result that was
             read from a folder.
     """
@@ -84,6 +87,7 @@ class Result:
     subflow_internals: pl.DataFrame = field(default_factory=pl.DataFrame)
     transfers: pl.DataFrame = field(default_factory=pl.DataFrame)
     frames: pl.DataFrame = field(default_factory=pl.DataFrame)
+    segments: pl.DataFrame = field(default_factory=pl.DataFrame)
     captures: Mapping[int, Capture] = field(default_factory=dict)
 
     def __repr__(self) -> str:
@@ -215,6 +219,7 @@ class Result:
             links=self.links,
             transfers=self.transfers,
             frames=self.frames,
+            segments=self.segments,
         )
 
     def capacity(self, link: str, begin: float, end: float) -> float | None:

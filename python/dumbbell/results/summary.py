@@ -52,7 +52,8 @@ def summary_tables(
 ) -> list[Table]:
     """The flows of a result, its links, and transfers: means over the seeds, with their intervals.
 
-    There is a table of transfers if a flow consists of many, and one of media if a flow has frames.
+    There is a table of transfers if a flow consists of many, one of media if a flow has frames, and one
+    of video if a flow has a video client.
     `label` is how algorithms are named.
     """
     summary = summary or Summary.of(result)
@@ -64,6 +65,8 @@ def summary_tables(
         tables.append(_transfers(result, label))
     if result.frames.width:
         tables.append(_media(result, label))
+    if result.segments.width:
+        tables.append(_video(result, label))
     return tables
 
 
@@ -89,6 +92,17 @@ def _media(result: Result, label: Callable[[str], str]) -> Table:
     note = "Frame delay: from capture to the last packet; late: above 400 ms."
     columns = [Column("Flow of media"), Column("Algorithm"), *map(Column.of, metrics.FRAME_METRICS)]
     return Table(columns, rows, f"{note} {MEANS}" if len(result.seeds) > 1 else note)
+
+
+def _video(result: Result, label: Callable[[str], str]) -> Table:
+    """What the video clients played."""
+    summary = metrics.video_summary(result)
+    rows = [
+        [flow, label(str(cc)), *row]
+        for flow, cc, *row in means(summary, ["flow", "cc"], metrics.VIDEO_METRICS)
+    ]
+    columns = [Column("Flow of video"), Column("Algorithm"), *map(Column.of, metrics.VIDEO_METRICS)]
+    return Table(columns, rows, MEANS if len(result.seeds) > 1 else "")
 
 
 def _flows(result: Result, summary: Summary, label: Callable[[str], str]) -> Table:

@@ -53,7 +53,10 @@ TRANSFERS: Final = "transfers"
 FRAMES: Final = "frames"
 """The table that a result with flows of media has of their frames."""
 
-OPTIONAL: Final = (*SUBFLOW_TABLES.values(), TRANSFERS, FRAMES)
+SEGMENTS: Final = "segments"
+"""The table that a result with video clients has of the segments of video."""
+
+OPTIONAL: Final = (*SUBFLOW_TABLES.values(), TRANSFERS, FRAMES, SEGMENTS)
 """The tables that not every result has."""
 
 _ALL: Final = (*TABLES, *OPTIONAL)
@@ -107,6 +110,7 @@ class RunOutput:
     meta: _core.Meta  # how much was simulated
     transfers: pl.DataFrame = field(default_factory=pl.DataFrame)
     frames: pl.DataFrame = field(default_factory=pl.DataFrame)
+    segments: pl.DataFrame = field(default_factory=pl.DataFrame)
     # How well the machine did with real packets: lateness of packets (``late_mean_s``,
     # ``late_p99_s``, ``late_max_s``, and when the latest was due, ``late_max_at_s``), packets that
     # devices dropped, the share of the processors that was stolen, whether they were kept from
@@ -139,13 +143,13 @@ class FinishedRun:
 
 
 def tables(
-    runs: Sequence[FinishedRun], only: Collection[str] = (*TABLES, TRANSFERS, FRAMES)
+    runs: Sequence[FinishedRun], only: Collection[str] = (*TABLES, TRANSFERS, FRAMES, SEGMENTS)
 ) -> dict[str, pl.DataFrame]:
     """The tables of some runs, one below the other in their order.
 
     Args:
         runs: The runs; those that share a `Participants` cost less.
-        only: Which of `TABLES`, `TRANSFERS` and `FRAMES`.
+        only: Which of `TABLES`, `TRANSFERS`, `FRAMES` and `SEGMENTS`.
     """
     those = {id(run.participants): run.participants for run in runs}.items()
     flows = _Names({key: one.flows for key, one in those})
@@ -159,7 +163,7 @@ def tables(
     for table, of_subflows in SUBFLOW_TABLES.items():
         if table in only and len(subflows.names):
             made[of_subflows] = _named(runs, of_subflows, subflows)
-    for table in (TRANSFERS, FRAMES):
+    for table in (TRANSFERS, FRAMES, SEGMENTS):
         if table in only and any(len(getattr(run.output, table)) for run in runs):
             made[table] = _named(runs, table, flows)
     return made

@@ -15,8 +15,10 @@ from dumbbell.errors import DumbbellError
 from dumbbell.experiment.capacity import capacity
 from dumbbell.metrics.media import delays_of, frames_of, over_frames
 from dumbbell.metrics.transfers import over_transfers, summary_of, times_of
+from dumbbell.metrics.video import video_of
 from dumbbell.results.tables import (
     FRAMES,
+    SEGMENTS,
     TRANSFERS,
     FinishedRun,
     FlowInfo,
@@ -60,6 +62,7 @@ class _Chunk:
     scenarios: list[dict[str, Any]]
     transfers: pl.DataFrame = field(default_factory=pl.DataFrame)
     frames: pl.DataFrame = field(default_factory=pl.DataFrame)
+    segments: pl.DataFrame = field(default_factory=pl.DataFrame)
 
     def capacities(self, spans: pl.DataFrame) -> list[float | None]:
         keys = ("rate_bps", "rates", "trace_ms", "bucket_bytes")
@@ -81,15 +84,20 @@ class _Chunk:
         rows = pl.DataFrame(spans, schema=["seed", "link", "begin", "end"], orient="row")
         bits = {span[:2]: limit for span, limit in zip(spans, self.capacities(rows), strict=True)}
         rates: dict[tuple[int, str], float | None] = {}
+        trips: dict[tuple[int, str], float] = {}
         for number, scenario in enumerate(self.scenarios):
             duration = scenario["duration_ns"] / 1e9
             for flow in scenario["flows"]:
                 crossed = [bits[number, link] for link in flow["path"]]
                 limits = [amount / duration for amount in crossed if amount is not None]
                 rates[number, flow["name"]] = min(limits, default=None)
+                trips[number, flow["name"]] = 1.0 if flow.get("app") else 2.0
         flows = self.flows.select("seed", pl.col("flow").cast(pl.String)).iter_rows()
-        rate = [rates[number, name] for number, name in flows]
-        return self.flows.with_columns(rate=pl.Series(rate, dtype=pl.Float64))
+        named = list(flows)
+        rate = pl.Series([rates[key] for key in named], dtype=pl.Float64)
+        return self.flows.with_columns(
+            rate=rate, round_trips=pl.Series([trips[key] for key in named], dtype=pl.Float64)
+        )
 
 
 def simulate(
@@ -115,7 +123,7 @@ def simulate(
         monitor.over, monitor.cost = monitor.over + monitor.cost, 0.0
         finished.append(FinishedRun(number, _participants(scenario), output))
         scenarios.append(scenario)
-    made = tables(finished, only=("flows", "series", "links", TRANSFERS, FRAMES))
+    made = tables(finished, only=("flows", "series", "links", TRANSFERS, FRAMES, SEGMENTS))
     chunk = _Chunk(**made, scenarios=scenarios)
     flows, links = metrics.summary(chunk), metrics.link_summary(chunk)
     effort = {name: [run.output.meta[name] for run in finished] for name in EFFORT}
@@ -125,6 +133,10 @@ def simulate(
         kept |= _with_transfers(chunk, kept["runs"], kept["flows"])
     if chunk.frames.width:
         kept |= _with_frames(chunk, kept["runs"], kept["flows"])
+    if chunk.segments.width:
+        of_flows = video_of(chunk.segments, chunk.flows).drop("cc")
+        keys = ["seed", "flow"]
+        kept["flows"] = kept["flows"].join(of_flows, on=keys, how="left", maintain_order="left")
     kept |= {"series": chunk.series, "link_series": chunk.links} if series else {}
     names = pl.Series("run", [run.name for run in runs])
     return {name: _with_names(table, names) for name, table in kept.items()}

@@ -25,6 +25,7 @@ pub fn dumbbell(cc: &str, flows: u64, rate_bps: f64, seconds: u64) -> Scenario {
         stop_ns: None,
         bytes: None,
         transfers: None,
+        app: None,
         udp: false,
         app_rate_bps: None,
         app_rates: Vec::new(),

@@ -1,8 +1,8 @@
 //! Which packet leaves next, and when (`tcp_write_xmit`): the congestion window, pacing, bursts by
 //! segmentation offload, the application's data and the peer's window.
 
-use super::Sender;
 use super::timer::{Timer, TimerKind};
+use super::{Sender, Source};
 use crate::rtt::timestamp;
 use crate::{Ecn, Flags, RtoRule, Segment, pacing};
 use dumbbell_cc::{CaState, CongestionControl, Sent};
@@ -28,14 +28,31 @@ impl Sender {
         }
         let una = self.scoreboard.una();
         let mut end = self.packets.min(self.window_end).min(self.send_buffer.written(una));
-        if let Some(application) = &self.application {
-            let written = application.written(self.path.now.since(self.established_at));
-            if written < end {
-                end = written;
-                self.wake_at = self.established_at + application.due(written + 1);
+        if let Some(source) = self.application.as_deref_mut() {
+            match source {
+                Source::Rates(application) => {
+                    let written = application.written(self.path.now.since(self.established_at));
+                    if written < end {
+                        end = written;
+                        self.wake_at = self.established_at + application.due(written + 1);
+                    }
+                }
+                Source::Dialogue(_) => end = self.write_message(),
             }
         }
         end.saturating_sub(self.scoreboard.next_seq())
+    }
+
+    /// Writes the next message of a dialogue if it is due; returns the end of what may be sent.
+    #[cold]
+    fn write_message(&mut self) -> u32 {
+        if let Some(Source::Dialogue(dialogue)) = self.application.as_deref_mut() {
+            let (packets, due) = dialogue.write(self.path.now, self.stack.mss);
+            self.packets += packets;
+            self.wake_at = due;
+        }
+        let written = self.send_buffer.written(self.scoreboard.una());
+        self.packets.min(self.window_end).min(written)
     }
 
     /// Begins a burst if one may leave now, and returns whether it did (the head of

@@ -1,0 +1,71 @@
+//! Applications that write messages one after the other: each when the peer has the one before.
+
+use dumbbell_units::{Span, Time};
+
+/// What such an application writes.
+///
+/// The peer's request for the next message travels with the acknowledgement of the one before, so the
+/// sender learns of both at the same time. With delayed acknowledgements of segments with PSH, which
+/// Linux does not have, it learns of them later.
+pub trait Dialogue: Send {
+    /// The next message, once the peer has all before it, or the connection was opened, at `now`:
+    /// how long the peer waits until it asks for it, and its bytes. `None` if there is no more.
+    fn next(&mut self, now: Time) -> Option<(Span, u64)>;
+}
+
+/// A dialogue while it runs.
+pub(crate) struct Conversation {
+    dialogue: Box<dyn Dialogue>,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// The connection is not open yet.
+    Opening,
+    /// The next message, of so many packets, is written at this time.
+    Waiting(Time, u32),
+    /// A message is on its way.
+    Sending,
+    /// All are delivered.
+    Over,
+}
+
+impl Conversation {
+    pub(crate) fn new(dialogue: Box<dyn Dialogue>) -> Conversation {
+        Conversation { dialogue, state: State::Opening }
+    }
+
+    /// The packets of a message that is written now, or when to look again.
+    pub(crate) fn write(&mut self, now: Time, mss: u16) -> (u32, Time) {
+        if self.state == State::Opening {
+            self.ask(now, mss);
+        }
+        match self.state {
+            State::Waiting(at, packets) if at <= now => {
+                self.state = State::Sending;
+                (packets, Time::MAX)
+            }
+            State::Waiting(at, _) => (0, at),
+            _ => (0, Time::MAX),
+        }
+    }
+
+    /// All that was written is acknowledged; returns whether the dialogue is over.
+    pub(crate) fn on_delivered(&mut self, now: Time, mss: u16) -> bool {
+        if self.state == State::Sending {
+            self.ask(now, mss);
+        }
+        self.state == State::Over
+    }
+
+    fn ask(&mut self, now: Time, mss: u16) {
+        self.state = match self.dialogue.next(now) {
+            None => State::Over,
+            Some((wait, bytes)) => {
+                let packets = bytes.max(1).div_ceil(u64::from(mss));
+                State::Waiting(now + wait, u32::try_from(packets).unwrap_or(u32::MAX))
+            }
+        };
+    }
+}

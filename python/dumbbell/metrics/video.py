@@ -1,0 +1,58 @@
+"""How a video played: its bitrate, stalls, switches and startup delay."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from dumbbell.metrics.rates import FLOW
+
+if TYPE_CHECKING:
+    from dumbbell.metrics.rates import SampledRuns
+
+VIDEO_METRICS: Final = (
+    *("segments", "bitrate_mean", "startup_delay", "stalls", "stall_time", "switches"),
+)
+"""The metrics of a flow with a video client."""
+
+_SCHEMA: Final = {
+    "seed": pl.UInt64,
+    "flow": pl.String,
+    "cc": pl.String,
+    **dict.fromkeys(VIDEO_METRICS, pl.Float64),
+}
+
+
+def video_summary(result: SampledRuns) -> pl.DataFrame:
+    """One row per seed and flow with a video client.
+
+    Formulas, over the segments that are complete: their number; the mean of their rates; the time
+    from the flow's start until playback starts; the number and the sum of stalls, in which there was
+    nothing to play; and how often the rate of a segment differs from that of the one before. A stall
+    that the end of the run cuts short does not count. Source: Huang et al., "A buffer-based approach
+    to rate adaptation", SIGCOMM 2014.
+
+    Returns:
+        Columns seed, flow, cc, segments, bitrate_mean (bit/s), startup_delay (s), stalls,
+        stall_time (s), switches.
+    """
+    if not result.segments.width:
+        return pl.DataFrame(schema=_SCHEMA)
+    return video_of(result.segments, result.flows)
+
+
+def video_of(segments: pl.DataFrame, flows: pl.DataFrame) -> pl.DataFrame:
+    """`video_summary` of rows of segments; `flows` are those of a result."""
+    starts = flows.select("seed", "flow", begin="start")
+    complete = segments.filter(pl.col("completed").is_not_null())
+    known = complete.join(starts, on=["seed", "flow"], maintain_order="left")
+    began = pl.col("completed").filter(pl.col("playing") > 0).min()
+    return known.group_by(FLOW, maintain_order=True).agg(
+        segments=pl.len(),
+        bitrate_mean=pl.col("rate").mean(),
+        startup_delay=began - pl.col("begin").first(),
+        stalls=(pl.col("stalled") > 0).sum(),
+        stall_time=pl.col("stalled").sum(),
+        switches=(pl.col("rate").diff() != 0).sum(),
+    )
