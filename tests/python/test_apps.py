@@ -31,7 +31,7 @@ def run(rate: str = "10 Mbit/s", duration: str = "60 s", **keys: object) -> dumb
 
 
 def test_a_small_response_takes_a_round_trip_and_the_time_of_its_bytes() -> None:
-    result = run(app="requests(think=200 ms, random=off)", sizes="constant(size=1448)")
+    result = run(app="requests(think=200 ms, random=off)", sizes="constant(size=1448 B)")
     times = metrics.completion_times(result).drop_nulls("took")
     # A packet of 1500 bytes at 10 Mbit/s, and an acknowledgement without a rate.
     expected = 0.040 + 1500 * 8 / 10e6
@@ -131,3 +131,19 @@ def test_a_video_with_real_packets_is_refused() -> None:
     one = Experiment(duration="9 s", links=path(), flows=[Flow(cc="cubic", app="video")])
     with pytest.raises(ExperimentError, match="is simulated only; leave --backend out"):
         dumbbell.run(one, backend="linux")
+
+
+def test_rates_of_a_file_are_sent_as_they_are_over_udp(tmp_path: Path) -> None:
+    (tmp_path / "video.txt").write_text("# s bit/s\n0 2e6\n4 0\n6 4e6\n")
+    flow = Flow(name="vbr", cc="none", transport="udp", app_rates="video.txt")
+    one = Experiment(duration="10 s", links=path(), flows=[flow])
+    (tmp_path / "vbr.toml").write_text(one.to_toml())
+    loaded = Experiment.load(tmp_path / "vbr.toml")
+    expected = [["0 s", "2 Mbit/s"], ["4 s", "0 bit/s"], ["6 s", "4 Mbit/s"]]
+    assert loaded.resolve().flows[0].app_rates == expected
+    # 2 Mbit/s for 4 s and 4 Mbit/s for 4 s, in packets of 1200 bytes; a few are on their way.
+    received = dumbbell.run(loaded).flows["received"].item()
+    assert received == pytest.approx(3e6, rel=0.01)
+    (tmp_path / "video.txt").write_text("0 fast\n")
+    with pytest.raises(ExperimentError, match="write a time in s and a rate in bit/s"):
+        loaded.resolve()

@@ -71,6 +71,8 @@ pub enum Kind {
     Queue,
     /// Pairs of time and rate.
     Rates,
+    /// Pairs of time and rate, or a file of them.
+    AppRates,
     /// Pairs of time and delay.
     Reroutes,
     /// A file, or a list of times in ms.
@@ -397,10 +399,11 @@ pub static FLOW: Table = Table {
         ),
         key(
             "app_rates",
-            Kind::Rates,
+            Kind::AppRates,
             DefaultValue::Absent("one rate"),
             "instead of app_rate, a schedule of times after its start and rates, such as \
-             [[\"0 s\", \"5 Mbit/s\"], [\"10 s\", \"0 bit/s\"]]",
+             [[\"0 s\", \"5 Mbit/s\"], [\"10 s\", \"0 bit/s\"]], or a file with a time (s) and a rate (bit/s) \
+             in each line",
         ),
         key(
             "repeat",

@@ -122,7 +122,7 @@ pub struct Flow {
     pub ladder: Option<Value>,
     /// The rate at which its application writes.
     pub app_rate: Option<String>,
-    /// Pairs of time since the start and rate.
+    /// Pairs of time since the start and rate, or the name of a file of them.
     pub app_rates: Option<Value>,
     /// How many such flows there are.
     pub repeat: u64,
@@ -196,6 +196,9 @@ impl Experiment {
             }
         }
         for flow in &mut self.flows {
+            if let Some(Value::String(file)) = &mut flow.app_rates {
+                *file = environment.locate_trace(file);
+            }
             if is_custom(&flow.cc) {
                 flow.cc = environment.locate_algorithm(&flow.cc);
             }

@@ -278,6 +278,8 @@ fn scalar(key: &Key, value: &Value) -> Result<Value, ValueError> {
         Kind::Size => quantity(&SIZE, value),
         Kind::Queue => Queue::parse(value).map(|_| same()),
         Kind::Rates => timeline::parse_rates(value).map(|_| same()),
+        Kind::AppRates if value.is_string() => Ok(same()),
+        Kind::AppRates => timeline::parse_rates(value).map(|_| same()),
         Kind::Reroutes => timeline::parse_reroutes(value).map(|_| same()),
         Kind::Trace if value.is_string() => Ok(same()),
         Kind::Trace => trace::parse_times(value).map(|_| same()),

@@ -10,7 +10,9 @@ use crate::options::{flow_udt, stack_options, udt_options};
 use crate::quantity::{BDP, Dimension, NO_QUEUE, Queue, RATE, SIZE, TIME, UNLIMITED};
 use crate::quic::{flow_quic, quic_options};
 use crate::rtp::{self, flow_rtp, rtp_options};
-use crate::timeline::{MAX_STEPS, format_rates, format_reroutes, parse_rates, parse_reroutes};
+use crate::timeline::{
+    MAX_STEPS, format_rates, format_reroutes, parse_rate_file, parse_rates, parse_reroutes,
+};
 use crate::transfers::{ArrivalTimes, TransferSizes};
 use crate::{apps, aqm, medium, trace};
 use dumbbell_rtp::RTP_HEADER;
@@ -382,10 +384,7 @@ impl<'a> Resolver<'a> {
         resolved.stop = flow.stop.as_ref().map(|stop| canonical(&TIME, stop));
         resolved.bytes = flow.bytes.as_ref().map(|bytes| canonical(&SIZE, bytes));
         resolved.app_rate = flow.app_rate.as_ref().map(|rate| canonical(&RATE, rate));
-        resolved.app_rates = flow
-            .app_rates
-            .as_ref()
-            .map(|rates| format_rates(&parse_rates(rates).expect("checked rates")));
+        resolved.app_rates = self.app_rates(flow, &at);
         self.resolve_transfers(flow, &mut resolved, &at);
         self.resolve_app(flow, &mut resolved, &at);
         if flow.transport == "udt" {
@@ -402,6 +401,19 @@ impl<'a> Resolver<'a> {
             resolved.transport_options = quic_options(&options);
         }
         resolved
+    }
+
+    /// The rates of an application, those of a file written out; `None` if it cannot be read.
+    fn app_rates(&mut self, flow: &Flow, at: &KeyPath) -> Option<Value> {
+        let rates = match flow.app_rates.as_ref()? {
+            Value::String(file) => match self.environment.trace(file) {
+                Ok(text) => parse_rate_file(file, &text).map_err(|error| error.to_string()),
+                Err(error) => Err(error),
+            },
+            rates => Ok(parse_rates(rates).expect("checked rates")),
+        };
+        let rates = rates.map_err(|error| self.add(at.then("app_rates"), error)).ok()?;
+        Some(format_rates(&rates))
     }
 
     /// An application with every option.

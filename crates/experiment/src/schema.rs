@@ -102,6 +102,7 @@ fn value(kind: Kind) -> Value {
             json!({"anyOf": [{"enum": [UNLIMITED, NO_QUEUE]}, quantity(&QUEUE_DIMENSIONS)]})
         }
         Kind::Rates => steps(quantity(&[&RATE])),
+        Kind::AppRates => json!({"anyOf": [text(), steps(quantity(&[&RATE]))]}),
         Kind::Reroutes => steps(quantity(&[&TIME])),
         Kind::Trace => {
             let times = json!({"type": "array", "items": {"type": "integer"}, "minItems": 1});

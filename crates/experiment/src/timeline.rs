@@ -31,6 +31,58 @@ pub fn parse_rates(value: &Value) -> Result<Steps, ValueError> {
     }
 }
 
+/// Reads the text of a file of rates; `name` is the file in errors. Each line has a time in s and a
+/// rate in bit/s; those that are empty or begin with `#` do not count.
+///
+/// # Errors
+/// If a line has something else, the first time is not 0, or times do not increase.
+pub fn parse_rate_file(name: &str, text: &str) -> Result<Steps, ValueError> {
+    let mut steps = Steps::new();
+    for (number, line) in (1..).zip(text.lines()) {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let Some(step) = rate_line(line) else {
+            let line = shown(&Value::from(line));
+            fail!(
+                "\"{name}\" holds {line} in line {number}; write a time in s and a rate in bit/s, \
+                   such as \"0.04 250000\""
+            )
+        };
+        match steps.last() {
+            None if step.0 > 0 => {
+                fail!(
+                    "\"{name}\" begins at {} in line {number}; the first time is 0",
+                    TIME.format(step.0)
+                )
+            }
+            Some(last) if last.0 >= step.0 => {
+                fail!(
+                    "\"{name}\" holds {} after {} in line {number}; times increase",
+                    TIME.format(step.0),
+                    TIME.format(last.0)
+                )
+            }
+            _ => steps.push(step),
+        }
+    }
+    if steps.is_empty() {
+        fail!("\"{name}\" holds no rates; write lines such as \"0 5000000\"")
+    }
+    check_count(steps.len(), "lines")?;
+    Ok(steps)
+}
+
+/// The time in ns and the rate of a line.
+fn rate_line(line: &str) -> Option<(u64, u64)> {
+    let mut numbers = line.split_whitespace().map(|text| text.parse::<f64>().ok());
+    let (at, rate) = (numbers.next()??, numbers.next()??);
+    let is_valid = (0.0..=1e6).contains(&at) && (0.0..=RATE.max as f64).contains(&rate);
+    let is_whole = numbers.next().is_none();
+    (is_valid && is_whole).then_some(((at * 1e9 + 0.5) as u64, (rate + 0.5) as u64))
+}
+
 /// Reads delays over time; the times increase.
 ///
 /// # Errors
@@ -120,6 +172,21 @@ pub(crate) fn check_count(count: usize, what: &str) -> Result<(), ValueError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_of_rates_is_read_line_by_line() {
+        let steps = parse_rate_file("a.txt", "# s bit/s\n0 5e6\n0.04 250000\n").expect("rates");
+        assert_eq!(steps, [(0, 5_000_000), (40_000_000, 250_000)]);
+        for (text, part) in [
+            ("0 1 2", "in line 1; write a time in s and a rate in bit/s"),
+            ("1 5", "the first time is 0"),
+            ("0 5\n0 6", "times increase"),
+            ("", "holds no rates"),
+        ] {
+            let error = parse_rate_file("a.txt", text).expect_err("wrong").to_string();
+            assert!(error.contains(part), "{error}");
+        }
+    }
     use serde_json::json;
 
     #[test]

@@ -122,7 +122,9 @@ def _show(result: Result, written: Experiment, until: Until | None) -> None:
     output.print_table("Links", of_links)
     for table in more:
         output.print_line()
-        output.print_table("Transfers", table)
+        # "Flow of media" heads the table of media.
+        title = table.columns[0].title.removeprefix("Flow of ").capitalize()
+        output.print_table(title, table)
     notes = [_together(runs)] if len(result.flow_names) > 1 else []
     notes += _bdp(written, result.experiment)
     if notes:
