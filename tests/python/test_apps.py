@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
 from command import output_of
 
 import dumbbell
-from dumbbell import Experiment, ExperimentError, Flow, Link, metrics
+from dumbbell import Experiment, ExperimentError, Flow, Link, Result, metrics
 from dumbbell.results.summary import summary_tables
 
 if TYPE_CHECKING:
@@ -24,9 +24,9 @@ def path(rate: str = "10 Mbit/s") -> list[Link]:
     return [Link(name="access", rate=rate, delay="20 ms", queue="4 BDP")]
 
 
-def run(rate: str = "10 Mbit/s", duration: str = "60 s", **keys: object) -> dumbbell.Result:
+def run(rate: str = "10 Mbit/s", duration: str = "60 s", **keys: Any) -> Result:
     """One flow of Reno with these keys."""
-    flow = Flow(name="client", cc="reno", **keys)  # type: ignore[arg-type]
+    flow = Flow(name="client", cc="reno", **keys)
     return dumbbell.run(Experiment(duration=duration, links=path(rate), flows=[flow]))
 
 
@@ -85,7 +85,8 @@ def test_a_buffer_based_client_takes_the_capacity_on_average() -> None:
 
 
 def test_pauses_have_their_share_of_the_time_over_tcp_and_udp() -> None:
-    for keys in ({"cc": "cubic"}, {"cc": "none", "transport": "udp"}):
+    over: list[dict[str, Any]] = [{"cc": "cubic"}, {"cc": "none", "transport": "udp"}]
+    for keys in over:
         flow = Flow(name="f", app="on-off(on=1 s, off=3 s)", app_rate="2 Mbit/s", **keys)
         one = Experiment(duration="400 s", seeds=2, links=path(), flows=[flow])
         result = dumbbell.run(one)
@@ -104,6 +105,7 @@ def test_video_and_responses_are_in_tables_and_json(tmp_path: Path) -> None:
     (tmp_path / "apps.toml").write_text(one.to_toml())
     said = json.loads(output_of("run", "apps.toml", "--json", cwd=tmp_path))
     loaded = dumbbell.load(tmp_path / "results" / "apps")
+    assert isinstance(loaded, Result)
     assert said["video"][0]["segments"] == loaded.segments.drop_nulls("completed").height
     assert said["transfers"][0]["transfers"] == loaded.transfers.height
     titles = [table.columns[0].title for table in summary_tables(loaded)]
@@ -121,9 +123,9 @@ def test_video_and_responses_are_in_tables_and_json(tmp_path: Path) -> None:
         ({"app": "video(buffer=30 s, reservoir=20 s)"}, "reservoir and cushion are"),
     ],
 )
-def test_keys_that_do_not_fit_an_application_are_named(keys: dict[str, object], part: str) -> None:
+def test_keys_that_do_not_fit_an_application_are_named(keys: dict[str, Any], part: str) -> None:
     with pytest.raises(ExperimentError) as error:
-        Experiment(duration="9 s", links=path(), flows=[Flow(cc="cubic", **keys)])  # type: ignore[arg-type]
+        Experiment(duration="9 s", links=path(), flows=[Flow(cc="cubic", **keys)])
     assert part in str(error.value)
 
 
@@ -139,7 +141,7 @@ def test_rates_of_a_file_are_sent_as_they_are_over_udp(tmp_path: Path) -> None:
     one = Experiment(duration="10 s", links=path(), flows=[flow])
     (tmp_path / "vbr.toml").write_text(one.to_toml())
     loaded = Experiment.load(tmp_path / "vbr.toml")
-    expected = [["0 s", "2 Mbit/s"], ["4 s", "0 bit/s"], ["6 s", "4 Mbit/s"]]
+    expected = [["0 ms", "2 Mbit/s"], ["4 s", "0 bit/s"], ["6 s", "4 Mbit/s"]]
     assert loaded.resolve().flows[0].app_rates == expected
     # 2 Mbit/s for 4 s and 4 Mbit/s for 4 s, in packets of 1200 bytes; a few are on their way.
     received = dumbbell.run(loaded).flows["received"].item()

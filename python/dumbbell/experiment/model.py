@@ -169,8 +169,8 @@ class Flow(_Table):
             ``"on-off(on=1 s, off=2 s)"`` with `app_rate`; None for data without a pause.
         ladder: The rates of the video of ``app="video"``.
         app_rate: The rate at which its application writes; None for no limit.
-        app_rates: Instead of `app_rate`, a schedule: pairs of time after its start and rate, or a file
-            with a time (s) and a rate (bit/s) in each line.
+        app_rates: Instead of `app_rate`, a schedule: pairs of time after its start and rate, or a
+            file with a time (s) and a rate (bit/s) in each line.
         repeat: How many such flows there are.
         transport: ``"tcp"``, ``"udt"``, ``"quic"``, ``"rtp"`` for media, whose maximum rate
             `app_rate` is, or ``"udp"``, which sends at its `app_rate` whatever happens; then `cc`

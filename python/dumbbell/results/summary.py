@@ -52,8 +52,8 @@ def summary_tables(
 ) -> list[Table]:
     """The flows of a result, its links, and transfers: means over the seeds, with their intervals.
 
-    There is a table of transfers if a flow consists of many, one of media if a flow has frames, and one
-    of video if a flow has a video client.
+    There is a table of transfers if a flow consists of many, one of media if a flow has frames, and
+    one of video if a flow has a video client.
     `label` is how algorithms are named.
     """
     summary = summary or Summary.of(result)
