@@ -141,7 +141,7 @@ def test_rates_of_a_file_are_sent_as_they_are_over_udp(tmp_path: Path) -> None:
     one = Experiment(duration="10 s", links=path(), flows=[flow])
     (tmp_path / "vbr.toml").write_text(one.to_toml())
     loaded = Experiment.load(tmp_path / "vbr.toml")
-    expected = [["0 ms", "2 Mbit/s"], ["4 s", "0 bit/s"], ["6 s", "4 Mbit/s"]]
+    expected = [["0 ms", "2 Mbit/s"], ["4 s", "0 Mbit/s"], ["6 s", "4 Mbit/s"]]
     assert loaded.resolve().flows[0].app_rates == expected
     # 2 Mbit/s for 4 s and 4 Mbit/s for 4 s, in packets of 1200 bytes; a few are on their way.
     received = dumbbell.run(loaded).flows["received"].item()

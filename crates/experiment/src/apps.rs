@@ -29,8 +29,8 @@ const RANDOM: OptionKind = option(
 pub static APPS: &[CallKind] = &[
     CallKind {
         name: "requests",
-        about: "a client asks for a response, whose size sizes gives, and after a think time for the \
-                next, over one connection",
+        about: "a client requests a response, whose size sizes gives, and after a think time the \
+                next one, over one connection",
         options: &[
             option(
                 "think",
@@ -189,7 +189,7 @@ pub(crate) fn expected_steps(app: &Resolved, ns: u64) -> u128 {
 /// The rates of an application that pauses, from its start on: (ns, bit/s). The same flow and seed
 /// give the same times.
 pub(crate) fn on_off(app: &Resolved, rate: f64, ns: u64, name: &str, seed: u64) -> Vec<(u64, f64)> {
-    // FNV-1a: flows are told apart by their names.
+    // FNV-1a of the name, which no other flow has.
     let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });

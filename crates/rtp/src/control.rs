@@ -1,4 +1,4 @@
-//! What a congestion control of media is told, and what it decides.
+//! The facts that a congestion control of media gets, and its decisions.
 
 use dumbbell_cc::Metric;
 use dumbbell_sim::EcnCodepoint;
@@ -19,7 +19,7 @@ pub struct PacketResult {
     pub ecn: EcnCodepoint,
 }
 
-/// What a report of the receiver adds to what the sender knew.
+/// What a report of the receiver adds.
 #[derive(Clone, Debug)]
 pub struct Feedback<'a> {
     /// When the report arrived.

@@ -102,7 +102,7 @@ impl History {
             match packet.state {
                 State::Received => continue,
                 State::Lost(since) => {
-                    // Not lost, but late. The control has been told otherwise.
+                    // Not lost, but late. The control has had a loss.
                     self.lost -= 1;
                     let late = now.since(since).min(MAX_REORDERING);
                     self.reordering_window = self.reordering_window.max(late);

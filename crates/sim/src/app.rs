@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AppSpec {
-    /// A client that asks for responses, one after the other.
+    /// A client that requests responses, one after the other.
     Requests(RequestSpec),
     /// A client that plays video.
     Video(VideoSpec),
@@ -68,7 +68,7 @@ impl AppSpec {
     }
 }
 
-/// A client that asks for the next response some time after it has the one before.
+/// A client that requests the next response some time after it has the one before.
 struct Requests {
     spec: RequestSpec,
     draws: [Draws; 2],

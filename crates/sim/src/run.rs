@@ -372,7 +372,7 @@ fn flow_table<H: SimHost, O: Observer<H::Packet>>(
     (table, failures)
 }
 
-/// The transfers and the responses that were asked for until `now`, in the order of their starts.
+/// The transfers and the responses that were requested until `now`, in the order of their starts.
 fn with_responses(table: Transfers, logs: &BTreeMap<u32, AppLog>, now: f64) -> Transfers {
     let mut responses = Vec::new();
     for (&flow, log) in logs {

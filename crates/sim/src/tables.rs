@@ -229,7 +229,7 @@ table! {
 }
 
 table! {
-    /// The result of every segment that a video client asked for, by flow and in order.
+    /// The result of every segment that a video client requested, by flow and in order.
     Segments of SegmentRow {
         /// Index of the flow in the scenario.
         flow: u32,

@@ -131,7 +131,7 @@ impl Dialogue for VideoClient {
         } else {
             self.arrived(now);
         }
-        // The next segment is asked for when the buffer has room for it.
+        // The next segment is requested when the buffer has room for it.
         let segment = Span::from_nanos(self.spec.segment_ns);
         let room = Span::from_nanos(self.spec.buffer_ns - self.spec.segment_ns);
         let wait = if self.has_started { self.buffer.saturating_sub(room) } else { Span::ZERO };

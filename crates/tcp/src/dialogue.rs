@@ -9,7 +9,7 @@ use dumbbell_units::{Span, Time};
 /// Linux does not have, it learns of them later.
 pub trait Dialogue: Send {
     /// The next message, once the peer has all before it, or the connection was opened, at `now`:
-    /// how long the peer waits until it asks for it, and its bytes. `None` if there is no more.
+    /// how long the peer waits until it requests it, and its bytes. `None` if there is no more.
     fn next(&mut self, now: Time) -> Option<(Span, u64)>;
 }
 
