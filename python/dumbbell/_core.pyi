@@ -107,6 +107,9 @@ class RunMonitor:
 @final
 class Capture:
     def write(self, path: str | PathLike[str], side: Literal["sender", "receiver"]) -> None: ...
+    @property
+    def logs(self) -> list[int]: ...
+    def write_log(self, path: str | PathLike[str], flow: int) -> None: ...
 
 @final
 class RunOutput:

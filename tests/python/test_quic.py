@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -120,3 +121,16 @@ def test_the_command_line_runs_a_quic_flow_and_warns_of_an_unseeded_one(tmp_path
     assert done.returncode == 0, done.stderr
     assert re.search(r"^quic +noq:bbr3", done.stdout, flags=re.M)
     assert "runs with the same seed differ" in done.stderr
+
+
+def test_a_logged_flow_has_the_qlog_of_its_stack_in_the_result(tmp_path: Path) -> None:
+    flows = [quic("quinn:cubic", name="a/b", log=True), quic("noq:cubic", name="plain")]
+    result = run(flows, duration="2 s")
+    folder = result.save(tmp_path / "result")
+    assert [file.name for file in folder.glob("*.sqlog")] == ["qlog-1-a%2Fb.sqlog"]
+    records = (folder / "qlog-1-a%2Fb.sqlog").read_text().split("\x1e")[1:]
+    sent = [one for one in map(json.loads, records) if one.get("name", "").endswith(":packet_sent")]
+    assert len(sent) == result.flows.filter(pl.col("flow") == "a/b")["sent"].item()
+    # The folder can be written again, and read.
+    result.save(folder)
+    assert Result.load(folder).flows.equals(result.flows)

@@ -4,7 +4,9 @@ use crate::custom::{CustomClasses, FirstException, factories};
 use crate::table::Table;
 use arrow_schema::ArrowError;
 use dumbbell_cc::AlgorithmFactory;
-use dumbbell_sim::{CapturePoint, Factories, PacketLog, Scenario, ScenarioError as Invalid};
+use dumbbell_sim::{
+    CapturePoint, Factories, PacketLog, Scenario, ScenarioError as Invalid, SenderLog,
+};
 use pyo3::create_exception;
 use pyo3::exceptions::{PyInterruptedError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -96,6 +98,7 @@ pub struct RunOutput {
 pub struct Capture {
     packets: PacketLog,
     scenario: Scenario,
+    logs: Vec<SenderLog>,
 }
 
 #[pymethods]
@@ -119,6 +122,26 @@ impl Capture {
         })?;
         Ok(())
     }
+
+    /// The indices of the flows whose senders wrote a log of their own.
+    #[getter]
+    fn logs(&self) -> Vec<u32> {
+        self.logs.iter().map(|(flow, _)| *flow).collect()
+    }
+
+    /// Writes the log of a flow's sender to a file.
+    ///
+    /// Raises ValueError if there is none, OSError if the file cannot be written.
+    fn write_log(&self, py: Python<'_>, path: PathBuf, flow: u32) -> PyResult<()> {
+        let log = self.logs.iter().find(|(of, _)| *of == flow);
+        let (_, log) = log.ok_or_else(|| PyValueError::new_err("the flow has no log"))?;
+        py.detach(|| {
+            let mut file = BufWriter::new(File::create(path)?);
+            log.copy_to(&mut file)?;
+            file.flush()
+        })?;
+        Ok(())
+    }
 }
 
 impl RunOutput {
@@ -129,7 +152,9 @@ impl RunOutput {
     ) -> PyResult<RunOutput> {
         let capture = match output.packets.records().is_empty() {
             true => None,
-            false => Some(Py::new(py, Capture { packets: output.packets, scenario })?),
+            false => {
+                Some(Py::new(py, Capture { packets: output.packets, scenario, logs: output.logs })?)
+            }
         };
         let meta = PyDict::new(py);
         if !output.failures.is_empty() {

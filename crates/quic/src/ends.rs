@@ -4,9 +4,13 @@ use crate::stack::{Clock, Event, Settings, Stack, Stats, span};
 use bytes::{BufMut, Bytes, BytesMut};
 use dumbbell_cc::Metric;
 use dumbbell_net::Application;
+#[cfg(feature = "qlog")]
+use dumbbell_sim::EndpointLog;
 use dumbbell_sim::{DatagramEndpoint, EcnCodepoint, FlowRow, SeriesRow};
 use dumbbell_units::{Rate, Span, Time};
 use std::cell::RefCell;
+#[cfg(feature = "qlog")]
+use std::sync::Arc;
 use std::time::Instant;
 
 /// Bytes that an application with a rate writes at a time: about a packet.
@@ -83,13 +87,13 @@ pub(crate) struct Sender<S> {
 }
 
 impl<S: Stack> Sender<S> {
-    pub(crate) fn new(settings: Settings, clock: Clock, load: Load) -> Sender<S> {
+    pub(crate) fn new(settings: Settings, load: Load) -> Sender<S> {
         Sender {
             stack: RefCell::new(S::new(&settings)),
             application: Application::from_rates(&load.rates, unit(&settings)),
             due: load.start,
+            clock: settings.clock,
             settings,
-            clock,
             load,
             phase: TransferState::Idle,
             written: 0,
@@ -293,6 +297,12 @@ impl<S: Stack> DatagramEndpoint for Sender<S> {
     fn failure(&self) -> Option<(Time, String)> {
         self.failure.clone()
     }
+
+    #[cfg(feature = "qlog")]
+    fn log(&self) -> Option<Arc<dyn EndpointLog>> {
+        let log = self.settings.log.clone()?;
+        Some(Arc::new(log))
+    }
 }
 
 /// The end that listens and receives.
@@ -331,7 +341,8 @@ impl Datagrams {
 }
 
 impl<S: Stack> Receiver<S> {
-    pub(crate) fn new(settings: &Settings, clock: Clock) -> Receiver<S> {
+    pub(crate) fn new(settings: &Settings) -> Receiver<S> {
+        let clock = settings.clock;
         let datagrams = settings.options.datagrams.then(Datagrams::default);
         Receiver { stack: S::new(settings), clock, received: 0, datagrams, due: Time::MAX }
     }

@@ -76,15 +76,22 @@ fn ends<S: Stack>(external: ExternalFlow<'_>) -> DatagramEnds {
         options: QuicOptions::parse(&spec.options).expect("checked options"),
         congestion_control,
         observed: Shared::default(),
+        clock: Clock::new(),
+        #[cfg(feature = "qlog")]
+        log: flow.log.then(crate::log::Log::new),
     };
-    let server = Settings { is_client: false, observed: Shared::default(), ..client.clone() };
+    let server = Settings {
+        is_client: false,
+        observed: Shared::default(),
+        #[cfg(feature = "qlog")]
+        log: None,
+        ..client.clone()
+    };
     let load = Load {
         start,
         stop: flow.stop_ns.map(Time::from_nanos),
         bytes: flow.bytes,
         rates: flow.write_rates(),
     };
-    let clock = Clock::new();
-    let sender = Sender::<S>::new(client, clock, load);
-    [Box::new(sender), Box::new(Receiver::<S>::new(&server, clock))]
+    [Box::new(Sender::<S>::new(client, load)), Box::new(Receiver::<S>::new(&server))]
 }

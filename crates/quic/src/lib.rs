@@ -15,6 +15,8 @@
 mod ends;
 mod factory;
 mod frames;
+#[cfg(feature = "qlog")]
+mod log;
 mod noq;
 mod null;
 mod observed;

@@ -3,6 +3,8 @@
 #[path = "shared/mod.rs"]
 mod shared;
 
+#[cfg(feature = "qlog")]
+use crate::log::Log;
 use crate::null::{CONFIDENTIALITY_LIMIT, INTEGRITY_LIMIT, TAG, write_tag};
 use crate::variables::{self, Variable};
 use bytes::{Bytes, BytesMut};
@@ -86,6 +88,33 @@ fn spurious(path: &PathStats) -> u64 {
 /// The rate that the stack's pacer takes, bytes/s.
 fn pacing_rate(state: &dyn Controller, _ours: Option<&Ours>) -> Option<f64> {
     state.metrics().pacing_rate.map(|rate| rate as f64)
+}
+
+/// Makes connections write qlog, with times from `epoch` on.
+#[cfg(feature = "qlog")]
+fn set_log(transport: &mut proto::TransportConfig, log: Log, epoch: Instant) {
+    transport.qlog_factory(Arc::new(LogFactory { log, epoch }));
+}
+
+#[cfg(feature = "qlog")]
+struct LogFactory {
+    log: Log,
+    epoch: Instant,
+}
+
+#[cfg(feature = "qlog")]
+impl proto::QlogFactory for LogFactory {
+    fn for_connection(
+        &self,
+        _side: proto::Side,
+        _remote: SocketAddr,
+        _initial_dst_cid: ConnectionId,
+        _now: Instant,
+    ) -> Option<proto::QlogConfig> {
+        let mut config = proto::QlogConfig::new(Box::new(self.log.clone()));
+        config.start_time(self.epoch);
+        Some(config)
+    }
 }
 
 /// Those methods by which an observed controller passes on what it is told.

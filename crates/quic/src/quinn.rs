@@ -3,6 +3,8 @@
 #[path = "shared/mod.rs"]
 mod shared;
 
+#[cfg(feature = "qlog")]
+use crate::log::Log;
 use crate::null::{CONFIDENTIALITY_LIMIT, INTEGRITY_LIMIT, TAG, write_tag};
 use crate::variables::{self, Variable};
 use bytes::{Bytes, BytesMut};
@@ -85,6 +87,14 @@ fn spurious(_path: &PathStats) -> u64 {
 /// algorithms goes into qlog only.
 fn pacing_rate(_state: &dyn Controller, ours: Option<&Ours>) -> Option<f64> {
     Some(ours?.pacing_rate()?.bytes_per_sec())
+}
+
+/// Makes connections write qlog, with times from `epoch` on.
+#[cfg(feature = "qlog")]
+fn set_log(transport: &mut proto::TransportConfig, log: Log, epoch: Instant) {
+    let mut config = proto::QlogConfig::default();
+    config.writer(Box::new(log)).start_time(epoch);
+    transport.qlog_stream(config.into_stream());
 }
 
 /// Those methods by which an observed controller passes on what it is told.

@@ -62,6 +62,10 @@ pub(crate) struct Settings {
     pub(crate) options: QuicOptions,
     pub(crate) congestion_control: CongestionControl,
     pub(crate) observed: Shared,
+    pub(crate) clock: Clock,
+    /// Where the stack writes its qlog, at the client of a logged flow.
+    #[cfg(feature = "qlog")]
+    pub(crate) log: Option<crate::log::Log>,
 }
 
 impl Settings {

@@ -11,6 +11,7 @@ use dumbbell_units::Time;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::io::{self, Write};
 use std::sync::Arc;
 
 /// One end of a flow of UDP datagrams: a protocol engine without I/O.
@@ -51,6 +52,20 @@ pub trait DatagramEndpoint: Send {
     fn failure(&self) -> Option<(Time, String)> {
         None
     }
+
+    /// Its own log, if the flow is logged and it has one.
+    fn log(&self) -> Option<Arc<dyn EndpointLog>> {
+        None
+    }
+}
+
+/// What an endpoint has written into a log of its own, such as qlog.
+pub trait EndpointLog: fmt::Debug + Send + Sync {
+    /// Writes all of it to `out`.
+    ///
+    /// # Errors
+    /// If it could not be kept, or cannot be written.
+    fn copy_to(&self, out: &mut dyn Write) -> io::Result<()>;
 }
 
 /// The sender and the receiver of a flow.
@@ -227,6 +242,10 @@ impl Sampled for DatagramHost {
 
     fn failure(&self) -> Option<(Time, String)> {
         self.endpoint.failure()
+    }
+
+    fn log(&self) -> Option<Arc<dyn EndpointLog>> {
+        self.endpoint.log()
     }
 }
 

@@ -3,7 +3,7 @@
 //! Scenarios of plain TCP flows, the most frequent ones, run with hosts and packets of TCP only, so
 //! that they do not pay for the size of other protocols.
 
-use crate::datagram_host::DatagramHost;
+use crate::datagram_host::{DatagramHost, EndpointLog};
 use crate::multipath_host::MultipathHost;
 use crate::pdu::{Pdu, SimPacket};
 use crate::sample::Sampled;
@@ -15,6 +15,7 @@ use crate::udt_host::UdtHost;
 use dumbbell_cc::Metric;
 use dumbbell_net::Endpoint;
 use dumbbell_units::Time;
+use std::sync::Arc;
 
 /// One end of a flow of any protocol.
 pub(crate) enum AnyHost {
@@ -142,6 +143,10 @@ impl Sampled for AnyHost {
 
     fn failure(&self) -> Option<(Time, String)> {
         forward!(self, host => host.failure())
+    }
+
+    fn log(&self) -> Option<Arc<dyn EndpointLog>> {
+        forward!(self, host => host.log())
     }
 
     fn subflows(&self) -> u8 {

@@ -44,8 +44,8 @@ pub use app::{AppSpec, RequestSpec};
 pub use check::{MAX_FLOWS, MAX_TRANSFERS};
 pub use datagram::{DATAGRAM_HEADER, Datagram, EcnCodepoint};
 pub use datagram_host::{
-    DatagramEndpoint, DatagramEnds, EndpointFactory, ExternalFlow, ExternalSpec, InvalidKey,
-    MakeEndpoints,
+    DatagramEndpoint, DatagramEnds, EndpointFactory, EndpointLog, ExternalFlow, ExternalSpec,
+    InvalidKey, MakeEndpoints,
 };
 pub use draws::Draws;
 pub use engine::{EndpointId, Engine, RoutedPacket};
@@ -57,7 +57,7 @@ pub use observer::Observer;
 pub use packet_log::{PacketEvent, PacketLog, PacketRecord};
 pub use pcapng::CapturePoint;
 pub use pdu::Pdu;
-pub use run::{Failure, Run, RunOutput};
+pub use run::{Failure, Run, RunOutput, SenderLog};
 pub use sample::{Sampled, link_row};
 pub use scenario::{
     Factories, FlowSpec, LinkSpec, PathSpec, QueueSpec, Scenario, ScenarioError, ScenarioPart,

@@ -3,6 +3,7 @@
 use crate::app::AppLog;
 use crate::build::build;
 use crate::datagram::Payloads;
+use crate::datagram_host::EndpointLog;
 use crate::delay_meter::DelayMeter;
 use crate::engine::{EndpointId, Engine};
 use crate::histogram::Histogram;
@@ -24,6 +25,7 @@ use dumbbell_net::{DropReason, LinkId};
 use dumbbell_units::{Span, Time};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 /// The results of a run.
 #[derive(Clone, Debug, Default)]
@@ -56,7 +58,12 @@ pub struct RunOutput {
     pub segments: Segments,
     /// Connections that ended before their time.
     pub failures: Vec<Failure>,
+    /// The logs that senders wrote themselves.
+    pub logs: Vec<SenderLog>,
 }
+
+/// The index of a flow, and the log that its sender wrote.
+pub type SenderLog = (u32, Arc<dyn EndpointLog>);
 
 /// A connection that its protocol closed before its time.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -198,11 +205,12 @@ impl<H: SimHost, T: Observer<H::Packet>> Running<H, T> {
     fn into_output(self) -> RunOutput {
         let Running { flows, engine, mut transfers, app_logs, sampler, .. } = self;
         let now = engine.now().as_secs_f64();
-        let (table, failures) = flow_table(&flows, &engine, &mut transfers);
+        let (table, failures, logs) = flow_table(&flows, &engine, &mut transfers);
         let frames = frame_table(&flows, &engine);
         let subflows = subflow_table(&flows, &engine, &engine.observer().meter);
         RunOutput {
             failures,
+            logs,
             data_packets: table.sent.iter().sum(),
             flows: table,
             series: sampler.series,
@@ -347,9 +355,10 @@ fn flow_table<H: SimHost, O: Observer<H::Packet>>(
     flows: &[FlowPlan],
     engine: &Engine<H, Observers<O>>,
     transfers: &mut TransferRuns,
-) -> (Flows, Vec<Failure>) {
+) -> (Flows, Vec<Failure>, Vec<SenderLog>) {
     let meter = &engine.observer().meter;
-    let (mut table, mut failures) = (Flows::with_capacity(flows.len()), Vec::new());
+    let mut table = Flows::with_capacity(flows.len());
+    let (mut failures, mut logs) = (Vec::new(), Vec::new());
     for (flow, plan) in flows.iter().enumerate() {
         let mut delays = meter.delays(plan.pair).clone();
         for subflow in 1..plan.paths.len() as u32 {
@@ -365,11 +374,12 @@ fn flow_table<H: SimHost, O: Observer<H::Packet>>(
             sender.finish(&mut row);
             engine.endpoint(plan.sender().peer()).finish(&mut row);
             let failure = sender.failure();
+            logs.extend(sender.log().map(|log| (flow as u32, log)));
             failures.extend(failure.map(|(at, why)| Failure { flow: flow as u32, at, why }));
         }
         table.push(row);
     }
-    (table, failures)
+    (table, failures, logs)
 }
 
 /// The transfers and the responses that were requested until `now`, in the order of their starts.

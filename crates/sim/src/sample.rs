@@ -1,5 +1,6 @@
 //! Samples flows and links at an interval.
 
+use crate::datagram_host::EndpointLog;
 use crate::engine::{EndpointId, Engine};
 use crate::host::SimHost;
 use crate::observer::Observer;
@@ -9,6 +10,7 @@ use crate::transfers::TransferRuns;
 use dumbbell_cc::Metric;
 use dumbbell_net::{LinkId, Packet};
 use dumbbell_units::Time;
+use std::sync::Arc;
 
 /// An endpoint that shows its state. Sender and receiver of a flow fill in the same row.
 pub trait Sampled {
@@ -29,6 +31,11 @@ pub trait Sampled {
 
     /// When and why the connection ended before its time, if it did.
     fn failure(&self) -> Option<(Time, String)> {
+        None
+    }
+
+    /// The endpoint's own log, if the flow is logged and it has one.
+    fn log(&self) -> Option<Arc<dyn EndpointLog>> {
         None
     }
 

@@ -67,6 +67,15 @@ class KernelCapture:
         """Writes the packets as the hosts of one side saw them."""
         Path(path).write_bytes(self.sender if side == "sender" else self.receiver)
 
+    @property
+    def logs(self) -> tuple[int, ...]:
+        """None: only simulated stacks write logs of their own."""
+        return ()
+
+    def write_log(self, path: str | os.PathLike[str], flow: int) -> None:
+        """Raises `ValueError`, as there are none."""
+        raise ValueError(f"{path}: flow {flow} has no log")
+
 
 def run_scenario(scenario: str, monitor: RunMonitor) -> RunOutput:
     """Runs a scenario, as `Experiment.scenario` gives it, in real time.

@@ -23,6 +23,7 @@ from dumbbell import _core
 from dumbbell.errors import ResultError, unknown
 from dumbbell.experiment.files import atomic_write, writing
 from dumbbell.results.result import Result
+from dumbbell.results.storage import file_name
 from dumbbell.sweeps.dataset import is_dataset
 
 if TYPE_CHECKING:
@@ -104,14 +105,9 @@ def _mahimahi(result: Result, folder: Path) -> Files:
     if not traces:
         raise ResultError(f"{folder}: none of its links has a rate, and a trace is one")
     return {
-        f"{_file_name(link)}.trace": partial(Path.write_text, data=text, encoding="ascii")
+        f"{file_name(link)}.trace": partial(Path.write_text, data=text, encoding="ascii")
         for link, text in traces.items()
     }
-
-
-def _file_name(name: str) -> str:
-    """A name as part of a file's name, whatever is in it."""
-    return name.replace("%", "%25").replace("/", "%2F")
 
 
 FORMATS: Final[dict[str, Callable[[Result, Path], Files]]] = {

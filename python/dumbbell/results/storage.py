@@ -38,7 +38,8 @@ if TYPE_CHECKING:
 _FILES: Final = ("experiment.toml", "meta.json", *(f"{table}.parquet" for table in TABLES))
 
 _OPTIONAL: Final = re.compile(
-    rf"({'|'.join(OPTIONAL)})\.parquet|packets-\d+-(sender|receiver)\.pcapng"
+    rf"({'|'.join(OPTIONAL)})\.parquet|packets-\d+-(sender|receiver)\.pcapng|"
+    r"qlog-\d+-[^/]+\.sqlog"
 )
 """Files of multipath flows, of many transfers, of media, and of flows that are logged."""
 
@@ -114,6 +115,7 @@ def _write(
     is_same = check(folder, name, seeds, overwrite=overwrite)
     target = Path(os.path.realpath(folder))
     temporary = target.with_name(f".{target.name}.{os.getpid()}.partial")
+    names = [name for names in experiment.flow_names() for name in names]
     with writing(folder), ExitStack() as cleanup:
         shutil.rmtree(temporary, ignore_errors=True)
         temporary.mkdir()
@@ -126,6 +128,9 @@ def _write(
         for seed, capture in captures.items():
             capture.write(temporary / f"packets-{seed}-sender.pcapng", "sender")
             capture.write(temporary / f"packets-{seed}-receiver.pcapng", "receiver")
+            for flow in capture.logs:
+                log = f"qlog-{seed}-{file_name(names[flow])}.sqlog"
+                capture.write_log(temporary / log, flow)
         for file in target.iterdir() if is_same else ():
             if file.is_file() and _ADDED.fullmatch(file.name):
                 shutil.copy2(file, temporary)
@@ -212,6 +217,11 @@ def load(folder: str | Path) -> tuple[Experiment, dict[str, Any], dict[str, Any]
             problem = f"lacks the column {lost[0]}, as results of other versions do"
             raise ResultError(f"{path / f'{table}.parquet'}: {problem}; run the experiment again")
     return experiment, meta, tables
+
+
+def file_name(name: str) -> str:
+    """The name of a flow or a link as part of a file's name, whatever is in it."""
+    return name.replace("%", "%25").replace("/", "%2F")
 
 
 def _replace(temporary: Path, target: Path) -> None:

@@ -95,6 +95,13 @@ class Capture(Protocol):
     def write(self, path: str | PathLike[str], side: Literal["sender", "receiver"]) -> None:
         """Writes the packets as the hosts of one side saw them, as pcapng."""
 
+    @property
+    def logs(self) -> Sequence[int]:
+        """The numbers of the flows whose senders wrote a log of their own, such as qlog."""
+
+    def write_log(self, path: str | PathLike[str], flow: int) -> None:
+        """Writes the log of one of them."""
+
 
 @dataclass(frozen=True, eq=False)
 class RunOutput:

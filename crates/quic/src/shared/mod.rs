@@ -20,6 +20,8 @@ use bytes::{Bytes, BytesMut};
 use crypto::Null;
 use dumbbell_cc::Metric;
 use dumbbell_sim::EcnCodepoint;
+#[cfg(feature = "qlog")]
+use dumbbell_units::Time;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::Rng;
 use std::collections::VecDeque;
@@ -93,6 +95,10 @@ fn transport(settings: &Settings) -> TransportConfig {
         let mut frequency = AckFrequencyConfig::default();
         frequency.ack_eliciting_threshold(options.ack_eliciting_threshold.into());
         config.ack_frequency_config(Some(frequency));
+    }
+    #[cfg(feature = "qlog")]
+    if let Some(log) = &settings.log {
+        super::set_log(&mut config, log.clone(), settings.clock.instant(Time::ZERO));
     }
     config
 }
