@@ -30,6 +30,14 @@ cc = "cubic"
 cc = "reno"
 arrivals = "periodic(every=1 s)"
 sizes = "exponential(mean=20 kB)"
+[[flow]]
+cc = "scream"
+transport = "rtp"
+app_rate = "1 Mbit/s"
+[[flow]]
+cc = "cubic"
+app = "video(buffer=10 s)"
+ladder = ["200 kbit/s"]
 """
 
 
@@ -160,7 +168,7 @@ def test_a_result_is_drawn_over_another_of_the_same_flows(result: Path, tmp_path
 
 def test_results_of_other_flows_are_not_drawn_over_each_other(result: Path, tmp_path: Path) -> None:
     one = tmp_path / "one"
-    dumbbell.run(dumbbell.Experiment.parse(PAIR.rsplit("[[flow]]", 2)[0]), out=one)
+    dumbbell.run(dumbbell.Experiment.parse(PAIR.rsplit("[[flow]]", 4)[0]), out=one)
     with pytest.raises(DumbbellError, match="beside: has the flows flow-1, and the other result"):
         plot_folder(result, "windows", beside=one)
     with pytest.raises(DumbbellError, match="--beside: is for figures of a result"):

@@ -11,11 +11,11 @@ use std::collections::VecDeque;
 struct SentPacket {
     at: Time,
     size: u32,
-    state: State,
+    state: PacketState,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum PacketState {
     Outstanding,
     /// A later packet was acknowledged at this time.
     Missing(Time),
@@ -82,7 +82,7 @@ impl History {
     }
 
     pub(crate) fn on_sent(&mut self, at: Time, size: u32) {
-        self.packets.push_back(SentPacket { at, size, state: State::Outstanding });
+        self.packets.push_back(SentPacket { at, size, state: PacketState::Outstanding });
         self.in_flight += u64::from(size);
     }
 
@@ -100,14 +100,14 @@ impl History {
             let Some(packet) = self.packets.get_mut(packet as usize) else { break };
             let Some(arrival) = arrival else { continue };
             match packet.state {
-                State::Received => continue,
-                State::Lost(since) => {
+                PacketState::Received => continue,
+                PacketState::Lost(since) => {
                     // Not lost, but late. The control has had a loss.
                     self.lost -= 1;
                     let late = now.since(since).min(MAX_REORDERING);
                     self.reordering_window = self.reordering_window.max(late);
                 }
-                State::Outstanding | State::Missing(_) => results.push(PacketResult {
+                PacketState::Outstanding | PacketState::Missing(_) => results.push(PacketResult {
                     number,
                     sent_at: packet.at,
                     size: packet.size,
@@ -115,7 +115,7 @@ impl History {
                     ecn: arrival.ecn,
                 }),
             }
-            packet.state = State::Received;
+            packet.state = PacketState::Received;
             self.received += 1;
             self.delivered += u64::from(packet.size);
         }
@@ -139,8 +139,8 @@ impl History {
         for number in self.acked_end..end {
             let packet = &mut self.packets[(number - self.first) as usize];
             self.newly_acked += u64::from(packet.size);
-            if number + 1 < end && packet.state == State::Outstanding {
-                packet.state = State::Missing(now);
+            if number + 1 < end && packet.state == PacketState::Outstanding {
+                packet.state = PacketState::Missing(now);
             }
         }
         self.in_flight -= self.newly_acked;
@@ -165,10 +165,10 @@ impl History {
         let window = self.reordering_window;
         let acked = (self.acked_end - self.first) as usize;
         for (number, packet) in (self.first..).zip(self.packets.iter_mut().take(acked)) {
-            if let State::Missing(since) = packet.state
+            if let PacketState::Missing(since) = packet.state
                 && now.since(since) >= window
             {
-                packet.state = State::Lost(since);
+                packet.state = PacketState::Lost(since);
                 self.lost += 1;
                 results.push(PacketResult {
                     number,
@@ -185,9 +185,9 @@ impl History {
         while self.first < self.acked_end
             && let Some(packet) = self.packets.front()
             && match packet.state {
-                State::Received => true,
-                State::Lost(since) => now.since(since) > MEMORY,
-                State::Outstanding | State::Missing(_) => false,
+                PacketState::Received => true,
+                PacketState::Lost(since) => now.since(since) > MEMORY,
+                PacketState::Outstanding | PacketState::Missing(_) => false,
             }
         {
             self.packets.pop_front();

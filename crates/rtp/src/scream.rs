@@ -81,7 +81,7 @@ pub struct Scream {
 
 /// What congestion there is.
 #[derive(Clone, Copy, PartialEq)]
-enum Congestion {
+enum CongestionSignal {
     Loss,
     Ce,
     /// With `l4s_alpha_v`.
@@ -158,7 +158,7 @@ impl Scream {
     }
 
     /// The congestion to react to now, at most once per round trip.
-    fn congestion(&mut self, now: Time) -> Option<Congestion> {
+    fn congestion(&mut self, now: Time) -> Option<CongestionSignal> {
         if self.loss_detected || self.data_units_marked {
             self.last_congestion_detected_time = now;
         }
@@ -168,19 +168,19 @@ impl Scream {
         }
         let (qdelay_avg, target) = (self.queue_delay.avg, self.competing.qdelay_target);
         if self.loss_detected {
-            Some(Congestion::Loss)
+            Some(CongestionSignal::Loss)
         } else if self.data_units_marked {
-            Some(Congestion::Ce)
+            Some(CongestionSignal::Ce)
         } else if qdelay_avg > target / 2.0 {
             let l4s_alpha_v = (qdelay_avg - target / 2.0) / (target / 2.0);
-            Some(Congestion::VirtualCe(l4s_alpha_v.clamp(0.0, 1.0)))
+            Some(CongestionSignal::VirtualCe(l4s_alpha_v.clamp(0.0, 1.0)))
         } else {
             None
         }
     }
 
     /// "Reference Window Reduction".
-    fn reduce(&mut self, now: Time, congestion: Congestion, scl: f64) {
+    fn reduce(&mut self, now: Time, congestion: CongestionSignal, scl: f64) {
         let since_i = now.since(self.last_ref_wnd_i_update_time).as_secs_f64();
         if since_i > 10.0 * self.s_rtt {
             self.last_ref_wnd_i_update_time = now;
@@ -188,8 +188,8 @@ impl Scream {
         }
         let high_rtt = (self.s_rtt / VIRTUAL_RTT).max(1.0);
         match congestion {
-            Congestion::Loss => self.ref_wnd *= BETA_LOSS,
-            Congestion::Ce if self.is_l4s => {
+            CongestionSignal::Loss => self.ref_wnd *= BETA_LOSS,
+            CongestionSignal::Ce if self.is_l4s => {
                 let mut backoff = self.l4s_alpha / 2.0 / high_rtt;
                 // The draft's name for this is is_large_jitter.
                 if self.queue_delay.latest < self.competing.qdelay_target * 0.25 {
@@ -201,8 +201,8 @@ impl Scream {
                 }
                 self.ref_wnd *= 1.0 - backoff;
             }
-            Congestion::Ce => self.ref_wnd *= BETA_ECN,
-            Congestion::VirtualCe(l4s_alpha_v) => {
+            CongestionSignal::Ce => self.ref_wnd *= BETA_ECN,
+            CongestionSignal::VirtualCe(l4s_alpha_v) => {
                 self.ref_wnd *= 1.0 - l4s_alpha_v / 2.0 / high_rtt;
             }
         }

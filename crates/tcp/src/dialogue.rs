@@ -16,11 +16,11 @@ pub trait Dialogue: Send {
 /// A dialogue while it runs.
 pub(crate) struct Conversation {
     dialogue: Box<dyn Dialogue>,
-    state: State,
+    state: DialogueState,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum DialogueState {
     /// The connection is not open yet.
     Opening,
     /// The next message, of so many packets, is written at this time.
@@ -33,38 +33,38 @@ enum State {
 
 impl Conversation {
     pub(crate) fn new(dialogue: Box<dyn Dialogue>) -> Conversation {
-        Conversation { dialogue, state: State::Opening }
+        Conversation { dialogue, state: DialogueState::Opening }
     }
 
     /// The packets of a message that is written now, or when to look again.
     pub(crate) fn write(&mut self, now: Time, mss: u16) -> (u32, Time) {
-        if self.state == State::Opening {
+        if self.state == DialogueState::Opening {
             self.ask(now, mss);
         }
         match self.state {
-            State::Waiting(at, packets) if at <= now => {
-                self.state = State::Sending;
+            DialogueState::Waiting(at, packets) if at <= now => {
+                self.state = DialogueState::Sending;
                 (packets, Time::MAX)
             }
-            State::Waiting(at, _) => (0, at),
+            DialogueState::Waiting(at, _) => (0, at),
             _ => (0, Time::MAX),
         }
     }
 
     /// All that was written is acknowledged; returns whether the dialogue is over.
     pub(crate) fn on_delivered(&mut self, now: Time, mss: u16) -> bool {
-        if self.state == State::Sending {
+        if self.state == DialogueState::Sending {
             self.ask(now, mss);
         }
-        self.state == State::Over
+        self.state == DialogueState::Over
     }
 
     fn ask(&mut self, now: Time, mss: u16) {
         self.state = match self.dialogue.next(now) {
-            None => State::Over,
+            None => DialogueState::Over,
             Some((wait, bytes)) => {
                 let packets = bytes.max(1).div_ceil(u64::from(mss));
-                State::Waiting(now + wait, u32::try_from(packets).unwrap_or(u32::MAX))
+                DialogueState::Waiting(now + wait, u32::try_from(packets).unwrap_or(u32::MAX))
             }
         };
     }
