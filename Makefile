@@ -90,6 +90,7 @@ INPUTS ?= 10000000
 
 fuzz: setup ## Gives INPUTS (10 million) arbitrary inputs to what reads from the network
 	.venv/bin/cargo run --locked --profile fuzz --quiet --package dumbbell-fuzz --bin udt-codec -- $(INPUTS)
+	.venv/bin/cargo run --locked --profile fuzz --quiet --package dumbbell-fuzz --bin bulk-engine -- $(INPUTS)
 	.venv/bin/cargo run --locked --profile fuzz --quiet --package dumbbell-fuzz --bin udt-engine -- $(INPUTS)
 	.venv/bin/cargo run --locked --profile fuzz --quiet --package dumbbell-fuzz --bin udt-noise -- $(INPUTS)
 	.venv/bin/cargo run --locked --profile fuzz --quiet --package dumbbell-fuzz --bin transfer-peer -- $(INPUTS)

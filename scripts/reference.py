@@ -38,6 +38,7 @@ def make(request: str) -> str:
         "quic-stacks": quic_stacks,
         "rtp": rtp_options,
         "media-algorithms": media_algorithms,
+        "bulk": bulk_options,
         "algorithms": algorithms,
         "algorithm-options": algorithm_options,
         "crates": crates,
@@ -89,6 +90,16 @@ def quic_options() -> str:
     rows = []
     for name in _core.quic_options():
         about, default = _explained(f"quic.{name}")
+        rows.append((f"`{name}`", _cell(about), default))
+    return _table(("option", "what it is", "default"), rows)
+
+
+def bulk_options(protocol: str) -> str:
+    """The options of a bulk transfer protocol."""
+    [options] = [known for name, _, known in _core.bulk_transports() if name == protocol]
+    rows = []
+    for name in options:
+        about, default = _explained(f"{protocol}.{name}")
         rows.append((f"`{name}`", _cell(about), default))
     return _table(("option", "what it is", "default"), rows)
 

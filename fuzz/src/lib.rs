@@ -4,6 +4,7 @@
 //! Each target takes bytes. Under cargo-fuzz (`cargo +nightly fuzz run udt-engine`) libFuzzer generates
 //! them; without it, on stable Rust, the same targets run the seeded search of [`search`].
 
+pub mod bulk_engine;
 pub mod search;
 pub mod transfer_peer;
 pub mod udt_codec;

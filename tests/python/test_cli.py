@@ -192,7 +192,8 @@ def test_list_names_algorithms_stacks_papers_and_metrics(tmp_path: Path) -> None
     for word in (*_core.algorithms(), *links, *_core.stacks(), "staggered-start", "jain", "harm"):
         assert word in printed
     assert set(json.loads(output_of("list", "--json", cwd=tmp_path))) == {
-        *("algorithms", "templates", "aqms", "stacks", "quic_stacks", "papers", "metrics")
+        *("algorithms", "templates", "aqms", "stacks", "quic_stacks", "bulk_transports"),
+        *("media", "papers", "metrics"),
     }
 
 

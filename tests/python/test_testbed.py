@@ -167,6 +167,27 @@ def test_udt_runs_over_real_sockets_with_the_columns_of_the_simulator(cc: str) -
         assert 0.4 * 20e6 < 8 * flow["received"] / 4 < 20e6
 
 
+@pytest.mark.parametrize(
+    ("transport", "rate"),
+    [("sabul", "initial_rate"), ("rbudp", "rate"), ("tsunami", "target_rate")],
+)
+def test_bulk_transfers_over_real_sockets_have_the_simulators_columns(
+    transport: str, rate: str
+) -> None:
+    options = {rate: "15 Mbit/s"}
+    flow = Flow(name="one", cc="none", transport=transport, transport_options=options, bytes="2 MB")
+    real = dumbbell.run(experiment(flows=[flow], duration="5 s"), backend="linux")
+    simulated = dumbbell.run(experiment(flows=[flow], duration="5 s"))
+    for table in ("flows", "series", "internals"):
+        assert getattr(real, table).schema == getattr(simulated, table).schema
+    assert set(real.internals["name"]) == set(simulated.internals["name"])
+    (row,) = real.flows.iter_rows(named=True)
+    assert row["received"] == row["delivered"] == 2_000_000
+    assert row["recoveries"] is not None
+    if not real.meta["invalid"]:
+        assert row["completed"] == pytest.approx(simulated.flows["completed"][0], rel=0.25)
+
+
 def test_udt_beside_the_kernels_tcp_starts_stops_and_ends_as_the_file_says() -> None:
     flows = [
         Flow(name="tcp", cc="cubic"),

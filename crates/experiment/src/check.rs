@@ -1,6 +1,7 @@
 //! Whether the parts of an experiment fit together.
 
 use crate::algorithm::{NO_ALGORITHM, needs_marks, needs_udt};
+use crate::bulk::{bulk_transport, overlay_bulk};
 use crate::call::grouped;
 use crate::diagnostic::{KeyPath, Problem, Step, key_path};
 use crate::keys::FLOW;
@@ -341,6 +342,9 @@ impl FlowCheck<'_> {
         if flow.transport == "udp" {
             return self.udp();
         }
+        if bulk_transport(&flow.transport).is_some() {
+            return self.bulk();
+        }
         if flow.cc == NO_ALGORITHM {
             let text = "is for flows that nothing controls, over UDP; write transport = \"udp\"";
             return self.add("cc", format!("\"{NO_ALGORITHM}\" {text}, or an algorithm"));
@@ -429,7 +433,37 @@ impl FlowCheck<'_> {
         let of_tcp = [("stack_options", !flow.stack_options.is_empty())];
         self.refuse(&of_tcp, "is TCP's, and the flow's transport is \"quic\"; leave it out");
         let of_programs = [("command", flow.command.is_some())];
-        self.refuse(&of_programs, "has its own transport, and the flow's is \"quic\"; leave one of them out");
+        self.refuse(
+            &of_programs,
+            "has its own transport, and the flow's is \"quic\"; leave one of them out",
+        );
+    }
+
+    /// SABUL, RBUDP and Tsunami have a rate control of their own, and send files.
+    fn bulk(&mut self) {
+        let flow = self.flow;
+        let name = &flow.transport;
+        if flow.cc != NO_ALGORITHM {
+            let text =
+                format!("\"{}\" has nothing to control: \"{name}\" sets its rate itself", flow.cc);
+            self.add("cc", format!("{text}; write \"{NO_ALGORITHM}\""));
+        }
+        let overlaid = overlay_bulk(name, &flow.transport_options).map(drop);
+        let path = self.path.then("transport_options");
+        add_options(overlaid, &path, self.problems, |_| true);
+        let of_tcp =
+            [("stack", flow.stack.is_some()), ("stack_options", !flow.stack_options.is_empty())];
+        self.refuse(
+            &of_tcp,
+            &format!("is TCP's, and the flow's transport is \"{name}\"; leave it out"),
+        );
+        let of_others = [
+            ("app_rate", flow.app_rate.is_some()),
+            ("app_rates", flow.app_rates.is_some()),
+            ("command", flow.command.is_some()),
+        ];
+        let advice = "which sends a file as fast as it can; leave it out";
+        self.refuse(&of_others, &format!("is not for a flow of \"{name}\", {advice}"));
     }
 
     /// UDP sends at the rate of its application, whatever happens.

@@ -3,6 +3,7 @@
 use crate::about::ALGORITHMS;
 use crate::apps::APPS;
 use crate::aqm::AQMS;
+use crate::bulk::{BULK_TRANSPORTS, bulk_options, bulk_transport};
 use crate::call::{CallKind, Values};
 use crate::keys::{DefaultValue, EXPERIMENT, FLOW, Key, LINK, Table};
 use crate::loss::LOSSES;
@@ -10,7 +11,7 @@ use crate::medium::MEDIA;
 use crate::options::{
     OptionValues, STACK_OPTIONS, TransportOption, stack_named, stack_options, udt_options,
 };
-use crate::quantity::{TIME, ValueError};
+use crate::quantity::{RATE, TIME, ValueError};
 use crate::quic::{QUIC_OPTIONS, QUIC_STACKS, QuicOptions, native, quic_options, quic_stack};
 use crate::rtp::{RTP_OPTIONS, rtp_options};
 use crate::suggest::did_you_mean;
@@ -40,8 +41,8 @@ const TABLES: [&Table; 3] = [&EXPERIMENT, &LINK, &FLOW];
 
 /// Explains a topic: a table (`link`), a key (`link.queue`, `duration`), an algorithm (`cubic`), an
 /// template of a link (`leo`), an active queue management (`codel`), a loss process, a stack (`linux`),
-/// an option of a stack or of UDT (`stack.min_rto`, `udt.mss`), or a QUIC stack (`quinn`). Several
-/// lines of plain text.
+/// an option of a stack or of UDT (`stack.min_rto`, `udt.mss`), a QUIC stack (`quinn`), or a bulk transfer
+/// protocol (`sabul`). Several lines of plain text.
 ///
 /// # Errors
 /// If there is no such topic; the text names a close one and what topics there are.
@@ -54,6 +55,7 @@ pub fn explain(topic: &str) -> Result<String, ValueError> {
         .or_else(|| call(topic))
         .or_else(|| stack(topic))
         .or_else(|| quic(topic))
+        .or_else(|| bulk(topic))
         .or_else(|| option(topic));
     found.ok_or_else(|| {
         let topics = topics();
@@ -83,6 +85,11 @@ pub fn topics() -> Vec<String> {
     topics.extend(crate::options::UDT_OPTIONS.iter().map(|option| format!("udt.{}", option.name)));
     topics.extend(QUIC_OPTIONS.iter().map(|option| format!("quic.{}", option.name)));
     topics.extend(RTP_OPTIONS.iter().map(|option| format!("rtp.{}", option.name)));
+    for transport in BULK_TRANSPORTS {
+        topics.push(transport.name.to_owned());
+        let options = transport.options.iter();
+        topics.extend(options.map(|option| format!("{}.{}", transport.name, option.name)));
+    }
     for stack in QUIC_STACKS {
         topics.push(stack.name.to_owned());
         topics.extend(stack.algorithms.iter().map(|(name, _)| format!("{}:{name}", stack.name)));
@@ -221,6 +228,23 @@ fn quic(topic: &str) -> Option<String> {
     ))
 }
 
+/// A bulk transfer protocol.
+fn bulk(topic: &str) -> Option<String> {
+    let transport = bulk_transport(topic)?;
+    let lines = transport.options.iter().map(|option| (option.name, option.about.to_owned()));
+    Some(format!(
+        "{topic}: {}.\nIts transport_options:\n{}In a file: transport = \"{topic}\", cc = \"none\"\n",
+        transport.about,
+        columns(lines.collect())
+    ))
+}
+
+/// The options of a bulk transfer protocol, and their defaults.
+fn options_of_bulk(name: &str) -> Option<(&'static [TransportOption], crate::Options)> {
+    let options = bulk_options(name, &dumbbell_bulk::Options::named(name)?);
+    Some((bulk_transport(name)?.options, options))
+}
+
 fn option(topic: &str) -> Option<String> {
     let (table, name) = topic.split_once('.')?;
     let (known, defaults, key): (&[TransportOption], _, _) = match table {
@@ -233,7 +257,10 @@ fn option(topic: &str) -> Option<String> {
         }
         "rtp" => (RTP_OPTIONS, rtp_options(&RtpOptions::default()), "transport_options"),
         "quic" => (QUIC_OPTIONS, quic_options(&QuicOptions::default()), "transport_options"),
-        _ => return None,
+        bulk => {
+            let (known, defaults) = options_of_bulk(bulk)?;
+            (known, defaults, "transport_options")
+        }
     };
     let option = known.iter().find(|option| option.name == name)?;
     let default: &Value = defaults.get(name)?;
@@ -242,6 +269,9 @@ fn option(topic: &str) -> Option<String> {
         OptionValues::Whole(min, max) => format!("a whole number from {min} to {max}"),
         OptionValues::Time(min) => format!("a time of at least {}", TIME.format(min)),
         OptionValues::Rate => "a rate".to_owned(),
+        OptionValues::RateFrom(min, max) => {
+            format!("a rate from {} to {}", RATE.format(min), RATE.format(max))
+        }
         OptionValues::OneOf(names) => format!("one of {}", names.join(", ")),
     };
     let default_of = if key == "stack_options" { " in linux" } else { "" };

@@ -99,7 +99,7 @@ pub enum Kind {
     Algorithm,
     /// A scheduler of multipath connections.
     Scheduler,
-    /// `tcp`, `udt`, `udp`, `quic` or `rtp`.
+    /// `tcp`, `udt`, `udp`, `quic`, `rtp`, `sabul`, `rbudp` or `tsunami`.
     Transport,
     /// The name of a TCP stack.
     Stack,
@@ -107,7 +107,7 @@ pub enum Kind {
     FlowStack,
     /// Fields of a stack.
     StackOptions,
-    /// Options of UDT, QUIC or media.
+    /// Options of UDT, QUIC, media, SABUL, RBUDP or Tsunami.
     TransportOptions,
     /// Names of links.
     Path,
@@ -415,15 +415,16 @@ pub static FLOW: Table = Table {
             "transport",
             Kind::Transport,
             DefaultValue::Text("tcp"),
-            "its transport, \"tcp\", \"udt\", \"quic\", \"rtp\" for media, or \"udp\", which sends at its \
-             app_rate whatever happens",
+            "its transport, \"tcp\", \"udt\", \"quic\", \"rtp\" for media, \"sabul\", \"rbudp\", \"tsunami\", \
+             or \"udp\", which sends at its app_rate whatever happens",
         ),
         key(
             "transport_options",
             Kind::TransportOptions,
             DefaultValue::EmptyTable,
             "options of UDT, such as { receive_buffer = 20000 }, of QUIC, such as \
-             { mtu_discovery = false }, or of media, such as { fps = 30, ecn = \"l4s\" }",
+             { mtu_discovery = false }, of media, such as { fps = 30, ecn = \"l4s\" }, or of a bulk \
+             transfer protocol, such as { rate = \"1 Gbit/s\" }",
         ),
         key(
             "stack",

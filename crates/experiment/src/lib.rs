@@ -9,6 +9,7 @@ pub mod algorithm;
 pub mod apps;
 pub mod aqm;
 mod axis;
+pub mod bulk;
 pub mod call;
 mod check;
 mod decimal;

@@ -126,9 +126,9 @@ pub struct Flow {
     pub app_rates: Option<Value>,
     /// How many such flows there are.
     pub repeat: u64,
-    /// `tcp`, `udt`, `udp`, `quic` or `rtp`.
+    /// `tcp`, `udt`, `udp`, `quic`, `rtp`, `sabul`, `rbudp` or `tsunami`.
     pub transport: String,
-    /// Options of UDT, QUIC or media.
+    /// Options of UDT, QUIC, media, SABUL, RBUDP or Tsunami.
     pub transport_options: Options,
     /// Its TCP or QUIC stack.
     pub stack: Option<String>,

@@ -26,12 +26,12 @@ pub struct TransportOption {
 }
 
 impl TransportOption {
-    /// Its name in scenarios, where times are whole nanoseconds.
+    /// Its name in scenarios, where times are whole nanoseconds and rates whole bits per second.
     fn field(&self) -> Cow<'static, str> {
         match (self.values, self.name) {
             (Time(_), "delayed_ack_timeout") => "delayed_ack_ns".into(),
             (Time(_), name) => format!("{name}_ns").into(),
-            (Rate, name) => format!("{name}_bps").into(),
+            (Rate | RateFrom(..), name) => format!("{name}_bps").into(),
             (_, name) => name.into(),
         }
     }
@@ -48,11 +48,13 @@ pub enum OptionValues {
     Time(u64),
     /// A rate above zero.
     Rate,
+    /// A rate from the first to the second, bit/s.
+    RateFrom(u64, u64),
     /// One of these texts.
     OneOf(&'static [&'static str]),
 }
 
-use OptionValues::{Bool, OneOf, Rate, Time, Whole};
+use OptionValues::{Bool, OneOf, Rate, RateFrom, Time, Whole};
 
 pub(crate) const fn option(
     name: &'static str,
@@ -271,7 +273,7 @@ pub(crate) fn option_problems(table: &KeyPath, errors: OptionErrors) -> Vec<Prob
     errors.into_iter().map(|(name, error)| Problem::new(table.then(name.as_str()), error)).collect()
 }
 
-fn fields(value: &impl Serialize) -> Map<String, Value> {
+pub(crate) fn fields(value: &impl Serialize) -> Map<String, Value> {
     match serde_json::to_value(value) {
         Ok(Value::Object(fields)) => fields,
         other => unreachable!("the options are a table, not {other:?}"),
@@ -283,7 +285,9 @@ pub(crate) fn written(known: &[TransportOption], value: &impl Serialize) -> Opti
     let option = |option: &TransportOption| {
         let value = match (&option.values, &fields[option.field().as_ref()]) {
             (Time(_), ns) => Value::from(TIME.format(ns.as_u64().unwrap_or_default())),
-            (Rate, bps) => Value::from(RATE.format(bps.as_u64().unwrap_or_default())),
+            (Rate | RateFrom(..), bps) => {
+                Value::from(RATE.format(bps.as_u64().unwrap_or_default()))
+            }
             (_, value) => value.clone(),
         };
         (option.name.to_owned(), value)
@@ -350,6 +354,14 @@ impl OptionValues {
                 _ => fail!("{given} is less than {}; write at least that", TIME.format(min)),
             },
             (Rate, _) => RATE.parse(value).map(Value::from),
+            (RateFrom(min, max), _) => match RATE.parse(value)? {
+                bps if (min..=max).contains(&bps) => Ok(Value::from(bps)),
+                _ => fail!(
+                    "{given} is not a rate from {} to {}; the usual value is {usual}",
+                    RATE.format(min),
+                    RATE.format(max)
+                ),
+            },
             (OneOf(names), Value::String(name)) if names.contains(&name.as_str()) => {
                 Ok(value.clone())
             }

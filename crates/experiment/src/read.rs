@@ -23,7 +23,8 @@ use std::collections::HashSet;
 /// The maximum number of seeds.
 pub(crate) const MAX_SEEDS: u64 = 100_000;
 
-pub(crate) const TRANSPORTS: [&str; 5] = ["tcp", "udt", "udp", "quic", "rtp"];
+pub(crate) const TRANSPORTS: [&str; 8] =
+    ["tcp", "udt", "udp", "quic", "rtp", "sabul", "rbudp", "tsunami"];
 
 impl Experiment {
     /// Reads the text of an experiment file, with assignments that take precedence over it, such as

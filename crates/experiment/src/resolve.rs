@@ -1,6 +1,7 @@
 //! Resolving: every default written out, every queue in plain units.
 
 use crate::algorithm::is_custom;
+use crate::bulk::{bulk_options, bulk_transport, flow_bulk};
 use crate::call::grouped;
 use crate::diagnostic::{Diagnostics, KeyPath, Problem, key_path};
 use crate::environment::Environment;
@@ -98,6 +99,9 @@ impl Experiment {
             "udp" => UDP_PAYLOAD,
             "quic" => flow_quic(flow, &at).expect("checked options").payload(),
             "rtp" => flow_rtp(flow, &at).expect("checked options").payload - RTP_HEADER,
+            bulk if bulk_transport(bulk).is_some() => {
+                flow_bulk(flow, &at).expect("checked options").packet().0
+            }
             _ => self.flow_stack(flow, &base, &at).expect("a checked stack").mss,
         };
         self.flows.iter().map(payload).collect()
@@ -400,6 +404,10 @@ impl<'a> Resolver<'a> {
             let options = flow_quic(flow, &at).expect("checked options");
             resolved.transport_options = quic_options(&options);
         }
+        if bulk_transport(&flow.transport).is_some() {
+            let options = flow_bulk(flow, &at).expect("checked options");
+            resolved.transport_options = bulk_options(&flow.transport, &options);
+        }
         resolved
     }
 
@@ -523,6 +531,7 @@ impl<'a> Resolver<'a> {
     fn unlimited_window(&self, number: usize, limited: &HashSet<&str>) -> Option<u32> {
         let (experiment, flow) = (self.experiment, &self.experiment.flows[number]);
         let is_limited = flow.transport == "udt"
+            || bulk_transport(&flow.transport).is_some()
             || flow.bytes.is_some()
             || flow.sizes.is_some()
             || flow.app.is_some()
@@ -593,6 +602,10 @@ fn full_packet(experiment: &Experiment, flow: &Flow, base: &Stack) -> u64 {
     }
     if flow.transport == "rtp" {
         return u64::from(rtp::full_packet(&flow_rtp(flow, at).expect("checked options")));
+    }
+    if bulk_transport(&flow.transport).is_some() {
+        let (_, udp_payload) = flow_bulk(flow, at).expect("checked options").packet();
+        return u64::from(udp_payload + UDP_HEADER);
     }
     let stack = experiment.flow_stack(flow, base, at).expect("a checked stack");
     u64::from(stack.mss) + u64::from(stack.header)

@@ -1,5 +1,6 @@
 //! The scenario of a resolved experiment: plain numbers, as the simulator takes them.
 
+use crate::bulk::{self, bulk_transport, flow_bulk};
 use crate::call::Resolved;
 use crate::diagnostic::key_path;
 use crate::loss::{Loss, Reorder};
@@ -121,6 +122,23 @@ fn transfer_spec(flow: &Flow) -> Option<TransferSpec> {
     })
 }
 
+/// The endpoints of another crate that a flow has.
+fn external_spec(flow: &Flow) -> Option<ExternalSpec> {
+    let at = &key_path![];
+    let (stack, options) = match flow.transport.as_str() {
+        "quic" => {
+            let options = quic_fields(&flow_quic(flow, at).expect(RESOLVED));
+            (flow.quic_stack().to_owned(), options)
+        }
+        "rtp" => (String::new(), scenario_options(&flow_rtp(flow, at).expect(RESOLVED))),
+        name if bulk_transport(name).is_some() => {
+            (String::new(), bulk::scenario_options(&flow_bulk(flow, at).expect(RESOLVED)))
+        }
+        _ => return None,
+    };
+    Some(ExternalSpec { transport: flow.transport.clone(), stack, options })
+}
+
 /// The specification of a flow, but for its name.
 fn flow_spec(
     experiment: &Experiment,
@@ -139,17 +157,7 @@ fn flow_spec(
     });
     let first = subflows.next().expect(RESOLVED);
     let udt = (flow.transport == "udt").then(|| flow_udt(flow, &key_path![]).expect(RESOLVED));
-    let at = &key_path![];
-    let (stack, options) = match flow.transport.as_str() {
-        "quic" => (flow.quic_stack(), quic_fields(&flow_quic(flow, at).expect(RESOLVED))),
-        "rtp" => ("", scenario_options(&flow_rtp(flow, at).expect(RESOLVED))),
-        _ => Default::default(),
-    };
-    let external = matches!(flow.transport.as_str(), "quic" | "rtp").then(|| ExternalSpec {
-        transport: flow.transport.clone(),
-        stack: stack.to_owned(),
-        options,
-    });
+    let external = external_spec(flow);
     let stack = match udt {
         Some(_) => Stack::linux(),
         None if external.is_some() => Stack::linux(),

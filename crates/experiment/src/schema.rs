@@ -4,6 +4,7 @@ use crate::algorithm::NO_ALGORITHM;
 use crate::apps::APPS;
 use crate::aqm::AQMS;
 use crate::axis::{MAX_VALUES, SCALES};
+use crate::bulk::BULK_TRANSPORTS;
 use crate::call::{CallKind, Values};
 use crate::check::MAX_PATHS;
 use crate::keys::{DefaultValue, EXPERIMENT, FLOW, Key, Kind, LINK, Table};
@@ -143,7 +144,8 @@ fn value(kind: Kind) -> Value {
         Kind::StackOptions => options(STACK_OPTIONS.iter()),
         Kind::FlowStack => json!({"enum": all_stacks()}),
         Kind::TransportOptions => {
-            options(UDT_OPTIONS.iter().chain(QUIC_OPTIONS).chain(RTP_OPTIONS))
+            let bulk = BULK_TRANSPORTS.iter().flat_map(|transport| transport.options);
+            options(UDT_OPTIONS.iter().chain(QUIC_OPTIONS).chain(RTP_OPTIONS).chain(bulk))
         }
         Kind::Path => list(text()),
         Kind::Paths => json!({"type": "array", "items": list(text()), "maxItems": MAX_PATHS}),
@@ -228,7 +230,7 @@ fn options(known: impl Iterator<Item = &'static TransportOption>) -> Value {
                 json!({"type": "integer", "minimum": min, "maximum": max})
             }
             OptionValues::Time(_) => quantity(&[&TIME]),
-            OptionValues::Rate => quantity(&[&RATE]),
+            OptionValues::Rate | OptionValues::RateFrom(..) => quantity(&[&RATE]),
             OptionValues::OneOf(names) => json!({"enum": names}),
         };
         schema["description"] = Value::from(sentence(option.about));

@@ -15,7 +15,7 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _core {
     use dumbbell_cc::NAMES;
-    use dumbbell_experiment::{algorithm, options, quic, rtp};
+    use dumbbell_experiment::{algorithm, bulk, options, quic, rtp};
     use dumbbell_tcp::{Scheduler, Stack};
     use dumbbell_udt::TransportOptions;
     use pyo3::exceptions::PyValueError;
@@ -90,6 +90,21 @@ mod _core {
     fn quic_options(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
         let options = quic::quic_options(&quic::QuicOptions::default());
         loads(py, &serde_json::json!(options))
+    }
+
+    /// The bulk transfer protocols: name, what it is, and the default values of its options.
+    #[pyfunction]
+    fn bulk_transports(
+        py: Python<'_>,
+    ) -> PyResult<Vec<(&'static str, &'static str, Bound<'_, PyAny>)>> {
+        let transports = bulk::BULK_TRANSPORTS.iter().map(|transport| {
+            let name = transport.name;
+            let defaults = bulk::overlay_bulk(name, &dumbbell_experiment::Options::new())
+                .map_err(|_| PyValueError::new_err("the defaults are valid"))?;
+            let defaults = bulk::bulk_options(name, &defaults);
+            Ok((name, transport.about, loads(py, &serde_json::json!(defaults))?))
+        });
+        transports.collect()
     }
 
     /// The QUIC stacks: name, what it is, and its own algorithms.

@@ -228,7 +228,8 @@ pub fn simulate(
 /// Custom algorithms, and the endpoints that are not the simulator's own.
 pub(crate) fn with_endpoints(algorithms: BTreeMap<String, AlgorithmFactory>) -> Factories {
     let endpoints = [("quic", dumbbell_quic::endpoints()), ("rtp", dumbbell_rtp::endpoints())];
-    let endpoints = endpoints.map(|(name, factory)| (name.to_owned(), factory)).into();
+    let endpoints = endpoints.map(|(name, factory)| (name.to_owned(), factory));
+    let endpoints = dumbbell_bulk::sim::endpoints().chain(endpoints).collect();
     Factories { algorithms, endpoints }
 }
 

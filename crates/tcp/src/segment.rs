@@ -156,6 +156,48 @@ impl Segment {
         self.blocks[0][0]
     }
 
+    /// Appends all fields but the size, in at most 33 bytes: fewer than the headers that they stand
+    /// for. For segments as the payload of other packets; TCP's own format has other fields.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        for word in [self.number, self.timestamp, self.window_and_tsval] {
+            out.extend_from_slice(&word.to_be_bytes());
+        }
+        out.extend_from_slice(&[self.tsval_high, self.flags.0, self.marked]);
+        let blocks = self.blocks.as_flattened();
+        let used = blocks.iter().rposition(|&half| half != 0).map_or(0, |last| last + 1);
+        for half in &blocks[..used] {
+            out.extend_from_slice(&half.to_be_bytes());
+        }
+    }
+
+    /// The segment of `size` bytes with the fields that [`Segment::encode`] wrote; `None` if there are
+    /// too few or too many bytes.
+    pub fn decode(bytes: &[u8], size: u16) -> Option<Segment> {
+        let (words, rest) = bytes.split_first_chunk::<12>()?;
+        let (&[tsval_high, flags, marked], halves) = rest.split_first_chunk::<3>()?;
+        let word = |at: usize| {
+            u32::from_be_bytes([words[at], words[at + 1], words[at + 2], words[at + 3]])
+        };
+        let mut blocks = [[0; 3]; 3];
+        if halves.len() % 2 != 0 || halves.len() > 18 {
+            return None;
+        }
+        for (half, bytes) in blocks.as_flattened_mut().iter_mut().zip(halves.chunks_exact(2)) {
+            *half = u16::from_be_bytes([bytes[0], bytes[1]]);
+        }
+        Some(Segment {
+            number: word(0),
+            timestamp: word(4),
+            window_and_tsval: word(8),
+            blocks,
+            size,
+            flags: Flags(flags),
+            marked,
+            protocol: Protocol::Tcp,
+            tsval_high,
+        })
+    }
+
     /// Whether this is an acknowledgement or part of the handshake, not data.
     #[inline]
     pub(crate) const fn is_control(&self) -> bool {
@@ -219,6 +261,20 @@ mod tests {
         let mut marked = packet(Flags::ECT_0);
         marked.mark();
         assert_eq!((marked.flags, marked.is_l4s()), (Flags::CE, true));
+    }
+
+    #[test]
+    fn a_segment_survives_encoding_in_fewer_bytes_than_its_headers() {
+        let mut segment = Segment { number: 7, size: 52, flags: Flags::ACK, ..Segment::default() };
+        segment.set_window(1000, 65_000);
+        for (blocks, header) in [(0, 52), (1, 52 + 12), (3, 52 + 28)] {
+            segment.set_blocks((0..blocks).map(|at| (70_000 + 10 * at, 70_005 + 10 * at)));
+            let mut bytes = Vec::new();
+            segment.encode(&mut bytes);
+            assert!(bytes.len() <= header - 28, "{} bytes", bytes.len());
+            assert_eq!(Segment::decode(&bytes, 52), Some(segment));
+            assert_eq!(Segment::decode(&bytes[..14], 52), None);
+        }
     }
 
     #[test]

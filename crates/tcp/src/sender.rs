@@ -5,10 +5,12 @@
 //! | `acknowledge` | what an acknowledgement changes | `tcp_ack` and `tcp_fastretrans_alert` |
 //! | `transmit` | which packets leave, and when | `tcp_write_xmit` |
 //! | `timer` | retransmission timeout, tail loss probe, RACK's reordering timer | `tcp_timer.c` |
+//! | `queue` | a sender whose user enqueues packets | `tcp_sendmsg` with `TCP_NODELAY` |
 //! | `subflow` | a sender as a subflow of a multipath connection | MPTCP v0.95 |
 
 mod acknowledge;
 mod fastretrans_alert;
+mod queue;
 mod subflow;
 #[cfg(test)]
 mod tests;

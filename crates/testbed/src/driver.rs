@@ -1,5 +1,6 @@
 //! The application side of all flows: connects, writes, reads and samples sockets.
 
+use crate::bulk_flow::BulkFlow;
 use crate::datagram_flow::DatagramFlow;
 use crate::emulator::Clock;
 use crate::error::TestbedError;
@@ -44,6 +45,7 @@ pub(crate) struct Driver<'a> {
     programs: &'a mut [Program],
     udt: &'a mut [UdtFlow],
     datagrams: &'a mut [DatagramFlow],
+    bulk: &'a mut [BulkFlow],
     /// Number of each flow's first subflow, by flow of the scenario.
     first_subflows: &'a [u32],
     clock: Clock,
@@ -60,6 +62,7 @@ impl<'a> Driver<'a> {
         programs: &'a mut [Program],
         udt: &'a mut [UdtFlow],
         datagrams: &'a mut [DatagramFlow],
+        bulk: &'a mut [BulkFlow],
         first_subflows: &'a [u32],
         clock: Clock,
     ) -> Result<Driver<'a>, TestbedError> {
@@ -79,6 +82,7 @@ impl<'a> Driver<'a> {
             programs,
             udt,
             datagrams,
+            bulk,
             first_subflows,
             clock,
             epoll,
@@ -173,6 +177,9 @@ impl<'a> Driver<'a> {
         for flow in self.datagrams.iter_mut() {
             next = next.min(flow.poll(now, self.clock));
         }
+        for flow in self.bulk.iter_mut() {
+            next = next.min(flow.poll(now));
+        }
         for number in 0..self.flows.len() {
             let flow = &mut self.flows[number];
             if flow.state == FlowState::Waiting {
@@ -232,6 +239,9 @@ impl<'a> Driver<'a> {
             flow.sample(now, &mut samples.series, samples.internals.as_mut());
         }
         for flow in self.datagrams.iter_mut() {
+            flow.sample(now, &mut samples.series, samples.internals.as_mut());
+        }
+        for flow in self.bulk.iter_mut() {
             flow.sample(now, &mut samples.series, samples.internals.as_mut());
         }
     }

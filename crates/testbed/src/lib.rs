@@ -1,4 +1,5 @@
-//! The testbed: runs a scenario in real time with the kernel's TCP, or with UDT or QUIC over its UDP.
+//! The testbed: runs a scenario in real time with the kernel's TCP, or with UDT, QUIC, SABUL, RBUDP or
+//! Tsunami over its UDP.
 //!
 //! Senders and receivers are kernel sockets in separate network namespaces. Their packets leave
 //! through TUN devices, cross the simulator's links, which follow the real clock, and return
@@ -6,8 +7,8 @@
 //!
 //! - `emulator` moves packets between TUN devices and links; `frame` and `pool` hold the packets.
 //! - `host` creates namespaces and devices; `netlink` and `sys` wrap the system calls.
-//! - `driver` runs the applications: `tcp_flow`, `udt_flow`, `datagram_flow` (endpoints of other
-//!   crates) and `program` (an external command).
+//! - `driver` runs the applications: `tcp_flow`, `udt_flow`, `bulk_flow`, `datagram_flow` (endpoints of
+//!   other crates) and `program` (an external command).
 //! - `capture` keeps the packets of logged flows.
 //! - `info` reads `TCP_INFO`; `health` measures whether the machine kept up.
 //!
@@ -16,6 +17,7 @@
 #![cfg(target_os = "linux")]
 
 mod algorithm;
+mod bulk_flow;
 mod capture;
 mod cpu_latency;
 mod datagram_flow;

@@ -1,6 +1,7 @@
 //! A run: creates hosts, opens flows, and runs the emulator and the applications on two threads.
 
 use crate::algorithm::kernel_name;
+use crate::bulk_flow::{BulkFlow, options_of};
 use crate::capture::Captures;
 use crate::cpu_latency::CpuLatencyLock;
 use crate::datagram_flow::DatagramFlow;
@@ -95,13 +96,16 @@ fn check_supported(scenario: &Scenario, network: &Network<PacketRef>) -> Result<
     Ok(())
 }
 
-/// Groups flows by host. Multipath flows and programs each have a pair of hosts; TCP flows share
-/// hosts with those of the same stack, flows over UDP with those of the same MTU.
+/// Groups flows by host. Multipath flows, programs and bulk transfers each have a pair of hosts; TCP
+/// flows share hosts with those of the same stack, flows over UDP with those of the same MTU.
 fn group_flows(scenario: &Scenario) -> Result<Vec<HostGroup>, TestbedError> {
     let mut groups: Vec<HostGroup> = Vec::new();
     for (number, flow) in scenario.flows.iter().enumerate() {
-        let is_alone =
-            |flow: &FlowSpec| flow.command.is_some() || !flow.additional_subflows.is_empty();
+        let is_alone = |flow: &FlowSpec| {
+            flow.command.is_some()
+                || options_of(flow).is_some()
+                || !flow.additional_subflows.is_empty()
+        };
         let shared = groups.iter_mut().find(|group| {
             let first = &scenario.flows[group.flows[0]];
             let alike = match (udp_mtu(first), udp_mtu(flow)) {
@@ -133,7 +137,8 @@ fn make_hosts(
     let additional_paths: Vec<u32> =
         (1..first.paths.len() as u32).map(|subflow| first.pair + subflow).collect();
     let additional_paths = if group.flows.len() == 1 { &additional_paths[..] } else { &[] };
-    let flows = || group.flows.iter().filter(|&&flow| scenario.flows[flow].command.is_none());
+    let opens_itself = |flow: &FlowSpec| flow.command.is_some() || options_of(flow).is_some();
+    let flows = || group.flows.iter().filter(|&&flow| !opens_itself(&scenario.flows[flow]));
     let settings = &group.settings;
     let (sender, senders) =
         Host::new(Side::Sender, settings, first.pair, additional_paths, || {
@@ -167,6 +172,7 @@ struct Run<'a> {
     programs: Vec<Program>,
     udt: Vec<UdtFlow>,
     datagrams: Vec<DatagramFlow>,
+    bulk: Vec<BulkFlow>,
     /// Index of the device of each port.
     port_devices: Vec<usize>,
 }
@@ -187,6 +193,7 @@ impl<'a> Run<'a> {
             programs: Vec::new(),
             udt: Vec::new(),
             datagrams: Vec::new(),
+            bulk: Vec::new(),
             port_devices: vec![0; ports],
         };
         for (number, (group, made)) in groups.iter().zip(hosts).enumerate() {
@@ -201,6 +208,11 @@ impl<'a> Run<'a> {
                     let pair = [&made.hosts[0], &made.hosts[1]];
                     let program = Program::new(flow as u32, spec, command, plan.clone(), pair)?;
                     run.programs.push(program);
+                }
+                if let Some(options) = options_of(&scenario.flows[flow]) {
+                    let (spec, plan) = (&scenario.flows[flow], plan.clone());
+                    let pair = [&*made.hosts[0], &*made.hosts[1]];
+                    run.bulk.push(BulkFlow::new(flow as u32, spec, options, plan, pair)?);
                 }
             }
             for (flow, ends) in made.sockets {
@@ -240,6 +252,7 @@ impl<'a> Run<'a> {
             &mut self.programs,
             &mut self.udt,
             &mut self.datagrams,
+            &mut self.bulk,
             &first_subflows,
             clock,
         )?;
@@ -318,6 +331,9 @@ impl<'a> Run<'a> {
             let failure = flow.stop()?;
             Some(format!("the connection of \"{}\" broke ({failure})", name(flow.number)))
         }));
+        failures.extend(self.bulk.iter().filter_map(|flow| {
+            Some(format!("the transfer of \"{}\" ended ({})", name(flow.number), flow.failure()?))
+        }));
         failures.extend(self.programs.iter_mut().filter_map(|program| {
             let failure = program.failure()?;
             Some(format!("the program of \"{}\" failed ({failure})", name(program.number)))
@@ -336,6 +352,7 @@ impl<'a> Run<'a> {
         }));
         rows.extend(self.udt.iter_mut().map(|flow| (flow.flow_row(), Vec::new())));
         rows.extend(self.datagrams.iter().map(|flow| (flow.flow_row(), Vec::new())));
+        rows.extend(self.bulk.iter().map(|flow| (flow.flow_row(), Vec::new())));
         rows.sort_by_key(|(row, _)| row.flow);
         let (mut flows, mut subflows) = (Flows::default(), Flows::default());
         for (row, mut subflow_rows) in rows {

@@ -1,5 +1,6 @@
 //! Maps a flow's TCP stack onto kernel settings: sysctls, route metrics, device and socket options.
 
+use crate::bulk_flow::options_of;
 use crate::error::TestbedError;
 use crate::netlink::RouteMetrics;
 use dumbbell_sim::FlowSpec;
@@ -8,6 +9,8 @@ use dumbbell_tcp::{Ecn, LossDetection, Stack};
 /// Maximum size of a socket buffer, bytes: twice a second at 1 Gbit/s, because up to half of it is
 /// overhead.
 const MAX_SOCKET_BUFFER: u32 = 1 << 28;
+/// Bytes of the headers of IPv4 and UDP.
+const IP_UDP: u32 = 28;
 /// Queue length of a TUN device, packets; long enough that no packet is dropped before the
 /// emulator.
 pub(crate) const TUN_QUEUE_PACKETS: u32 = 20_000;
@@ -38,9 +41,13 @@ impl KernelSettings {
     /// # Errors
     /// If the stack has a setting that the kernel does not support.
     pub(crate) fn for_flow(flow: &FlowSpec) -> Result<KernelSettings, TestbedError> {
-        if let Some(mtu) = udp_mtu(flow) {
+        let bulk = options_of(flow);
+        if bulk.is_none()
+            && let Some(mtu) = udp_mtu(flow)
+        {
             return Ok(KernelSettings { mtu, ..KernelSettings::default() });
         }
+        let bulk = bulk.map_or(0, |options| u32::from(options.packet().1) + IP_UDP);
         let (stack, linux) = (&flow.stack, Stack::linux());
         check_supported(flow, stack, &linux)?;
         let mut sysctls = vec![
@@ -78,7 +85,7 @@ impl KernelSettings {
         let receiver = RouteMetrics { quick_ack: !stack.delayed_ack, ..RouteMetrics::default() };
         let window = u64::from(stack.receive_window) * u64::from(stack.mss);
         Ok(KernelSettings {
-            mtu: u32::from(stack.mss) + u32::from(stack.header),
+            mtu: bulk.max(u32::from(stack.mss) + u32::from(stack.header)),
             gso_max_segs: (!stack.tso).then_some(1),
             route_metrics: [sender, receiver],
             sysctls,

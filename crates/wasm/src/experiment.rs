@@ -40,10 +40,13 @@ impl Files {
 
 impl Environment for Files {
     fn transport(&self, name: &str) -> Result<(), String> {
-        if name != "quic" {
-            return Ok(());
-        }
-        let text = "\"quic\" needs QUIC stacks, which this page does not have";
+        let text = match name {
+            "quic" => "\"quic\" needs QUIC stacks, which this page does not have".to_owned(),
+            "sabul" | "rbudp" | "tsunami" => {
+                format!("\"{name}\" is a bulk transfer protocol, which this page does not have")
+            }
+            _ => return Ok(()),
+        };
         Err(format!("{text}; run the file with `dumbbell run`, or write \"tcp\""))
     }
 

@@ -50,7 +50,7 @@ def check_file(
 
 
 def list_all(json: options.Json = False) -> None:
-    """List algorithms, templates of links, AQMs, TCP and QUIC stacks, papers and metrics."""
+    """List algorithms, link templates, AQMs, stacks, bulk protocols, papers and metrics."""
     from dumbbell import metrics, papers
 
     stacks = _core.stacks()
@@ -67,7 +67,8 @@ def list_all(json: options.Json = False) -> None:
             "templates": templates,
             "aqms": aqms,
         }
-        catalogue |= {"stacks": stacks, "quic_stacks": own}
+        bulk = {name: options for name, _, options in _core.bulk_transports()}
+        catalogue |= {"stacks": stacks, "quic_stacks": own, "bulk_transports": bulk}
         print_json(catalogue | {"papers": titles, "metrics": meanings})
         return
     usual = stacks["linux"]
@@ -83,6 +84,7 @@ def list_all(json: options.Json = False) -> None:
         name: f"{about}; {', '.join(f'{name}:{algorithm}' for algorithm in algorithms)}"
         for name, about, algorithms in _core.quic_stacks()
     }
+    bulk = {name: about for name, about, _ in _core.bulk_transports()}
     print_text('Algorithms, for cc = "NAME" or "NAME(option=value, ...)":')
     print_text("  " + ", ".join(_core.algorithms()))
     print_text('Algorithms of media, for transport = "rtp":')
@@ -92,6 +94,7 @@ def list_all(json: options.Json = False) -> None:
         ('AQMs of links, for aqm = "NAME" or "NAME(option=value, ...)":', aqms),
         ('TCP stacks, for stack = "NAME" (and stack_options for single fields):', settings),
         ('QUIC stacks, for transport = "quic" and stack = "NAME", and their algorithms:', quic),
+        ('Bulk transfer protocols, for transport = "NAME" and cc = "none":', bulk),
         ("Papers, for dumbbell reproduce:", titles),
         ("Metrics, of dumbbell.metrics:", meanings),
     ):

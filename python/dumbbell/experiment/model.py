@@ -173,9 +173,10 @@ class Flow(_Table):
             file with a time (s) and a rate (bit/s) in each line.
         repeat: How many such flows there are.
         transport: ``"tcp"``, ``"udt"``, ``"quic"``, ``"rtp"`` for media, whose maximum rate
-            `app_rate` is, or ``"udp"``, which sends at its `app_rate` whatever happens; then `cc`
-            is ``"none"``.
-        transport_options: Options of UDT, QUIC or media.
+            `app_rate` is, ``"udp"``, which sends at its `app_rate` whatever happens, or a bulk
+            transfer protocol, ``"sabul"``, ``"rbudp"`` or ``"tsunami"``; with these four `cc` is
+            ``"none"``.
+        transport_options: Options of UDT, QUIC, media or a bulk transfer protocol.
         stack: Its TCP stack; None for the experiment's. Over QUIC ``"quinn"`` or ``"noq"``; None
             for that of `cc`, or ``"quinn"``.
         stack_options: Options of its stack.

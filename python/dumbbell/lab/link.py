@@ -41,6 +41,9 @@ class Shared:
     beside: str = ""
 
 
+_TRANSPORTS: Final = {"tcp", "udt", "udp"}
+"""The transports that the page has."""
+
 _LONG: Final = 4000
 """A longer fragment than this, such as one with a trace, is not put into reports."""
 
@@ -48,10 +51,10 @@ _LONG: Final = 4000
 def fragment_of(experiment: Experiment) -> str:
     """The fragment of an experiment with its first seed, so that the page has a result soon.
 
-    Empty if the page cannot run it, because an algorithm is in Python or a flow is QUIC's, or if it
-    would be long.
+    Empty if the page cannot run it, because an algorithm is in Python or it lacks a flow's
+    transport, or if it would be long.
     """
-    if any(":" in flow.cc or flow.transport == "quic" for flow in experiment.flows):
+    if any(":" in flow.cc or flow.transport not in _TRANSPORTS for flow in experiment.flows):
         return ""
     seeds = experiment.seeds
     first = experiment.replace(seeds=1 if isinstance(seeds, int) else seeds[:1])

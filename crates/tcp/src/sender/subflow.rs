@@ -47,12 +47,6 @@ impl Sender {
         space.min(burst)
     }
 
-    /// Enqueues packets, to be sent in order.
-    #[inline]
-    pub(crate) fn enqueue(&mut self, packets: u32) {
-        self.packets += packets;
-    }
-
     /// First packet not acknowledged, and one past the last enqueued.
     #[inline]
     pub(crate) fn sequence_range(&self) -> (u32, u32) {

@@ -72,6 +72,20 @@ def retransmitted(result: Result) -> list[float]:
     return (100 * metrics.retransmission_share(result)["retransmission_share"]).to_list()
 
 
+@metric("caused", unit="%", lowest=0)
+def caused(result: Result) -> list[float]:
+    """Packets that the queue dropped, of all that were sent."""
+    sent = result.flows.group_by("seed", maintain_order=True).agg(pl.col("sent").sum())
+    last = result.links.group_by("seed", maintain_order=True).last()
+    return (100 * last["dropped"] / sent["sent"]).to_list()
+
+
+@metric("goodput-of", unit="Mbit/s", lowest=0)
+def goodput_of(result: Result, flow: str) -> list[float]:
+    """The goodput of one of several flows."""
+    return (metrics.goodput(result).filter(flow=flow)["goodput"] / 1e6).to_list()
+
+
 @metric("unsteadiness", unit="Mbit/s", lowest=0)
 def unsteadiness(result: Result) -> list[float]:
     """The standard deviation of the throughput in windows of 1 s from 15 s on."""
