@@ -1,5 +1,6 @@
 //! Tsunami's messages, in network byte order.
 
+use super::MAX_BLOCKS;
 use crate::inbox::{ProtocolError, word};
 
 /// `PROTOCOL_REVISION` (`common/common.c`, line 83).
@@ -178,7 +179,9 @@ pub fn decode_file_info(
     if size != u32::from(block_size) {
         return Err(ProtocolError::Field { field: "the block size", value: size.into() });
     }
-    if blocks == 0 || file_size.div_ceil(u64::from(block_size)) != u64::from(blocks) {
+    if !(1..=MAX_BLOCKS).contains(&blocks)
+        || file_size.div_ceil(u64::from(block_size)) != u64::from(blocks)
+    {
         return Err(ProtocolError::Field { field: "the number of blocks", value: blocks.into() });
     }
     Ok((file_size, blocks))

@@ -140,7 +140,9 @@ impl Server {
         let blocks = self.load.packets(size).min(u64::from(MAX_BLOCKS));
         self.block_count = blocks as u32;
         let file_size = self.load.bytes.unwrap_or(u64::MAX).min(blocks * size);
-        self.ipd_time = (1_000_000 * 8 * size / u64::from(parameters.target_rate)) as f64;
+        // At least 1 us, where the source would not wait.
+        let ipd_time = (1_000_000 * 8 * size / u64::from(parameters.target_rate)).max(1);
+        self.ipd_time = ipd_time as f64;
         self.ipd_current = self.ipd_time * 3.0;
         let block_size = self.options.block_size;
         codec::encode_file_info(file_size, block_size, self.block_count, &mut self.outbox);
