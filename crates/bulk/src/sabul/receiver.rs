@@ -232,7 +232,7 @@ mod tests {
             receiver.handle(at, Channel::Data, &data(seq)).expect("data");
         }
         let lost = Control::Err(vec![1, 2]);
-        assert_eq!(messages(&mut receiver, 41), [lost.clone()]);
+        assert_eq!(messages(&mut receiver, 41), std::slice::from_ref(&lost));
         let mut later = Vec::new();
         while later.last() != Some(&lost) {
             let at_ms = receiver.next_timeout().as_nanos() / 1_000_000;
