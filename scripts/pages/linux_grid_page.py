@@ -57,7 +57,9 @@ def write(docs: Path) -> Path:
     kernel = str(kept["kernel"][0]).partition("-")[0]
     counts = agreement(compared, kept)
     parts = [
-        _INTRODUCTION.format(version=__version__, kernel=kernel, cells=compared["cell"].n_unique()),
+        _INTRODUCTION.format(
+            version=__version__, kernel=kernel, cells=kept["cell"].n_unique(), runs=_runs(kept)
+        ),
         counts.markdown(),
         "![Simulator over Linux](../figures/linux-grid.svg)",
         _CAPTION,

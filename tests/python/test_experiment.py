@@ -153,7 +153,9 @@ def test_a_bad_value_is_answered_with_the_paragraph_in_the_table(
 ) -> None:
     with pytest.raises(ExperimentError) as caught:
         Experiment.parse(base_experiment(), overrides=[assignment]).resolve()
-    assert str(caught.value) == said.replace("{algorithms}", ", ".join(_core.algorithms()))
+    assert str(caught.value) == said.replace(
+        "{algorithms}", ", ".join([*_core.algorithms(), "scream", "gcc"])
+    )
 
 
 def test_an_override_can_name_one_flow_all_flows_a_link_or_the_experiment() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -102,14 +101,6 @@ def test_a_sweep_warns_of_the_points_without_accurate_ecn(tmp_path: Path) -> Non
         text = EXPERIMENT.replace('delay = "10 ms"', 'delay = "10 ms"\naqm = "codel"')
         sweep = Sweep.parse(f"{text}\n{stack.format(ecn)}\n{axes}")
         assert run_sweep(sweep, tmp_path / ecn).warnings == warned
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
-def test_the_kernel_s_packets_are_not_logged_and_a_line_says_so(tmp_path: Path) -> None:
-    (tmp_path / "a.toml").write_text(EXPERIMENT.replace('"reno"', '"reno"\nlog = true'))
-    done = command("run", "a.toml", "--backend", "linux", cwd=tmp_path)
-    assert done.returncode == 0
-    assert "dumbbell: log = true is ignored: packets of the kernel are not" in done.stderr
 
 
 def test_seeds_that_change_nothing_are_warned_of() -> None:

@@ -239,10 +239,10 @@ mod tests {
     fn values_have_the_units_of_our_algorithms() {
         #[derive(Debug)]
         enum State {
-            ProbeBw(Phase),
+            ProbeBw(ProbePhase),
         }
         #[derive(Debug)]
-        enum Phase {
+        enum ProbePhase {
             Down,
         }
         #[derive(Debug)]
@@ -258,7 +258,7 @@ mod tests {
         }
         let algorithm = Bbr3 {
             packets: [vec![(1, None), (2, Some(true))]],
-            state: State::ProbeBw(Phase::Down),
+            state: State::ProbeBw(ProbePhase::Down),
             min_rtt: Duration::from_micros(40_500),
             bw_shortterm: f64::INFINITY,
             full_bw_reached: true,

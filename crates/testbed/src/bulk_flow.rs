@@ -42,7 +42,7 @@ enum BulkState {
 
 /// The sockets of both ends, each opened in its host's namespace.
 struct Sockets {
-    data: [UdpSocket; 2],
+    udp: [UdpSocket; 2],
     listener: TcpListener,
     control: OwnedFd,
     /// The address of the listener.
@@ -88,7 +88,7 @@ impl BulkFlow {
             Ok((udt_flow::open_socket(Side::Receiver, &plan)?, control))
         })?;
         let sockets = Sockets {
-            data: [data, arriving].map(UdpSocket::from),
+            udp: [data, arriving].map(UdpSocket::from),
             listener: TcpListener::from(listener),
             control,
             at,
@@ -122,7 +122,7 @@ impl BulkFlow {
     }
 
     fn start(&self, now: Time, sockets: Sockets) -> Result<[Transfer; 2]> {
-        let Sockets { data: [data, arriving], listener, control, at } = sockets;
+        let Sockets { udp: [data, arriving], listener, control, at } = sockets;
         let receiver = address(Side::Receiver, self.plan.pair, RECEIVER_PORT);
         data.connect(receiver)?;
         arriving.connect(data.local_addr()?)?;

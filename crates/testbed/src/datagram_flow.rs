@@ -33,7 +33,7 @@ pub(crate) struct DatagramFlow {
     /// Until the flow starts.
     sockets: Option<[UdpSocket; 2]>,
     threads: Vec<JoinHandle<io::Result<()>>>,
-    is_over: Arc<AtomicBool>,
+    is_stopped: Arc<AtomicBool>,
     /// The error with which a socket failed.
     error: Option<io::Error>,
     /// Whether the flow was sampled after its completion.
@@ -58,7 +58,7 @@ impl DatagramFlow {
             ends: ends.map(|end| Arc::new(Mutex::new(end))),
             sockets: Some([sockets.sender, sockets.listener].map(UdpSocket::from)),
             threads: Vec::new(),
-            is_over: Arc::default(),
+            is_stopped: Arc::default(),
             error: None,
             completion_sampled: false,
         }
@@ -85,7 +85,13 @@ impl DatagramFlow {
             [(of_receiver, receiver, client), (of_sender, sender, server)]
         {
             let state = UdpSocketState::new((&socket).into())?;
-            let end = End { socket, state, peer, clock, is_over: Arc::clone(&self.is_over) };
+            let end = DatagramEnd {
+                socket,
+                state,
+                peer,
+                clock,
+                is_stopped: Arc::clone(&self.is_stopped),
+            };
             let endpoint = Arc::clone(endpoint);
             self.threads.push(thread::Builder::new().spawn(move || end.run(&endpoint))?);
         }
@@ -117,7 +123,7 @@ impl DatagramFlow {
 
     /// Stops both ends. Returns why the flow failed, if it did.
     pub(crate) fn stop(&mut self) -> Option<String> {
-        self.is_over.store(true, Ordering::Relaxed);
+        self.is_stopped.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {
             let done = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             self.error = self.error.take().or(done.err());
@@ -140,25 +146,25 @@ impl DatagramFlow {
 
 impl Drop for DatagramFlow {
     fn drop(&mut self) {
-        self.is_over.store(true, Ordering::Relaxed);
+        self.is_stopped.store(true, Ordering::Relaxed);
     }
 }
 
 /// The socket of an end, and what its thread needs.
-struct End {
+struct DatagramEnd {
     socket: UdpSocket,
     state: UdpSocketState,
     peer: SocketAddr,
     clock: Clock,
-    is_over: Arc<AtomicBool>,
+    is_stopped: Arc<AtomicBool>,
 }
 
-impl End {
+impl DatagramEnd {
     /// Moves datagrams between the endpoint and the socket until the run is over.
     fn run(&self, endpoint: &SharedEndpoint) -> io::Result<()> {
         let mut memory = vec![0; BATCH << 16];
         let mut payload = Vec::new();
-        while !self.is_over.load(Ordering::Relaxed) {
+        while !self.is_stopped.load(Ordering::Relaxed) {
             let mut endpoint = lock(endpoint);
             let has_read = self.receive(&mut memory, &mut **endpoint)?;
             let has_room = self.send(&mut payload, &mut **endpoint)?;
