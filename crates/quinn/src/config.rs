@@ -9,6 +9,8 @@ use std::time::Instant;
 
 /// Algorithms that need the number of marked packets, which the stacks do not report.
 const NEED_MARKS: [&str; 2] = ["dctcp", "prague"];
+/// Algorithms that judge rates by sending at them; quinn's pacer follows the window.
+const NEED_RATES: [&str; 1] = ["vivace"];
 /// Algorithms that need what only a UDT receiver reports.
 const NEED_UDT: [&str; 2] = ["udt", "ar-udt"];
 
@@ -24,6 +26,12 @@ pub enum Error {
     /// The algorithm needs the number of marked packets.
     #[error("{name} needs the number of packets with an ECN mark, which QUIC stacks do not report")]
     NeedsMarks {
+        /// The algorithm.
+        name: String,
+    },
+    /// The algorithm needs packets that leave at its rate.
+    #[error("{name} tries rates, and quinn paces by the window, not by a rate")]
+    NeedsRates {
         /// The algorithm.
         name: String,
     },
@@ -54,6 +62,9 @@ impl Config {
         let name = text.split('(').next().unwrap_or_default().trim();
         if NEED_MARKS.contains(&name) {
             return Err(Error::NeedsMarks { name: name.to_owned() });
+        }
+        if NEED_RATES.contains(&name) {
+            return Err(Error::NeedsRates { name: name.to_owned() });
         }
         if NEED_UDT.contains(&name) {
             return Err(Error::NeedsUdt { name: name.to_owned() });
