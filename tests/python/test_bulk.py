@@ -19,7 +19,7 @@ PROTOCOLS = {"sabul": "initial_rate", "rbudp": "rate", "tsunami": "target_rate"}
 
 
 def bulk(protocol: str, rate: str = "15 Mbit/s", **keys: Any) -> Flow:
-    options = {PROTOCOLS[protocol]: rate}
+    options: dict[str, bool | int | str] = {PROTOCOLS[protocol]: rate}
     return Flow(cc="none", transport=protocol, transport_options=options, **keys)
 
 

@@ -44,7 +44,7 @@ def engine_of_page(folder: Path) -> tuple[Path, Path]:
 
 TABLES = (
     *("flows", "series", "links", "internals"),
-    *("subflows", "subflow_series", "subflow_internals", "transfers"),
+    *("subflows", "subflow_series", "subflow_internals", "transfers", "frames", "segments"),
 )
 
 
@@ -64,7 +64,7 @@ def digest(output: _core.RunOutput) -> str:
 
 
 def base_experiments() -> dict[str, str]:
-    """The experiments of the papers, each for some seconds."""
+    """The experiments of the papers that the page can run, each for some seconds."""
     found = {}
     for paper in PAPERS:
         folder = ROOT / "python/dumbbell/papers" / paper.replace("-", "_")
@@ -75,7 +75,8 @@ def base_experiments() -> dict[str, str]:
                     experiment = Experiment.load(file, overrides=short)
                 except DumbbellError:
                     experiment = Experiment.load(file, overrides=["sample=10 s"])
-                found[f"{paper}/{file.stem}"] = experiment.to_toml()
+                if {flow.transport for flow in experiment.flows} <= {"tcp", "udt", "udp"}:
+                    found[f"{paper}/{file.stem}"] = experiment.to_toml()
     return found
 
 

@@ -174,7 +174,7 @@ def test_udt_runs_over_real_sockets_with_the_columns_of_the_simulator(cc: str) -
 def test_bulk_transfers_over_real_sockets_have_the_simulators_columns(
     transport: str, rate: str
 ) -> None:
-    options = {rate: "15 Mbit/s"}
+    options: dict[str, bool | int | str] = {rate: "15 Mbit/s"}
     flow = Flow(name="one", cc="none", transport=transport, transport_options=options, bytes="2 MB")
     real = dumbbell.run(experiment(flows=[flow], duration="5 s"), backend="linux")
     simulated = dumbbell.run(experiment(flows=[flow], duration="5 s"))

@@ -84,7 +84,7 @@ def list_all(json: options.Json = False) -> None:
         name: f"{about}; {', '.join(f'{name}:{algorithm}' for algorithm in algorithms)}"
         for name, about, algorithms in _core.quic_stacks()
     }
-    bulk = {name: about for name, about, _ in _core.bulk_transports()}
+    transfers = {one: about for one, about, _ in _core.bulk_transports()}
     print_text('Algorithms, for cc = "NAME" or "NAME(option=value, ...)":')
     print_text("  " + ", ".join(_core.algorithms()))
     print_text('Algorithms of media, for transport = "rtp":')
@@ -94,7 +94,7 @@ def list_all(json: options.Json = False) -> None:
         ('AQMs of links, for aqm = "NAME" or "NAME(option=value, ...)":', aqms),
         ('TCP stacks, for stack = "NAME" (and stack_options for single fields):', settings),
         ('QUIC stacks, for transport = "quic" and stack = "NAME", and their algorithms:', quic),
-        ('Bulk transfer protocols, for transport = "NAME" and cc = "none":', bulk),
+        ('Bulk transfer protocols, for transport = "NAME" and cc = "none":', transfers),
         ("Papers, for dumbbell reproduce:", titles),
         ("Metrics, of dumbbell.metrics:", meanings),
     ):
