@@ -23,8 +23,12 @@
 //! first and 0.1 more after each step that reached it; it becomes smaller again with steps that do not
 //! need it, and is 0.05 after a turn.
 //!
-//! With random losses of probability `p` the gradient is 0 at `x = (t / (c p))^(1 / (1 - t))`: `c`
-//! is chosen so that 100 Mbit/s bear 5 %.
+//! Without noise, with random losses of probability `p`, the gradient is 0 at `x = (t / (c p))^(1 / (1 - t))`: `c`
+//! is chosen so that 100 Mbit/s bear 5 %. Here noise keeps the rate above that: with 6, 7 and 8 % of
+//! losses 46, 15 and 27 Mbit/s on a link of 100 Mbit/s, where the equation has 16, 3.5 and 0.9. On a
+//! link of 20 Mbit/s, 40 ms, 1 % of losses leave 69 % of it: an interval has few packets.
+//!
+//! The equations and constants were written from knowledge of the paper; its text was not at hand.
 //!
 //! | | paper | authors' code (PCC-Uspace) | here |
 //! |---|---|---|---|
@@ -464,7 +468,7 @@ mod tests {
         assert!(sum / count < 0.5 * flow.link.bdp(), "{} packets wait", sum / count);
     }
 
-    /// Section 3: `c` bears 5 % at 100 Mbit/s; section 5.1.2: capacity is used up to about 3 %.
+    /// `c` bears 5 % at 100 Mbit/s. The bounds are of what is seen here: see the head of the file.
     #[test]
     fn random_losses_matter_only_beyond_what_the_utility_bears() {
         fn random(seq: u64) -> u64 {
