@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from dumbbell import _core
 from dumbbell.experiment.files import write_text
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from dumbbell.checks.path_grid import Share
 
 RUNS = "runs"
+
+_OfCase = TypeVar("_OfCase", "CaseResult", "Share")
 
 
 def file_of(one: CaseResult) -> str:
@@ -51,9 +53,9 @@ def share_rows(shares: Sequence[Share]) -> list[dict[str, Any]]:
     ]
 
 
-def table(results: Sequence[CaseResult]) -> list[list[CaseResult]]:
-    """The results of each case, a row each."""
-    of_cases: dict[int, list[CaseResult]] = {}
+def table(results: Sequence[_OfCase]) -> list[list[_OfCase]]:
+    """The results, or the shares, of each case, a row each."""
+    of_cases: dict[int, list[_OfCase]] = {}
     for one in results:
         of_cases.setdefault(id(one.case), []).append(one)
     return list(of_cases.values())
@@ -81,16 +83,9 @@ def write(
         "conformance.html.j2",
         specification=specification,
         rows=table(results),
-        shares=[list(row) for row in _grouped(shares)],
+        shares=table(shares),
         file_of=file_of,
         runs=RUNS,
         version=_core.__version__,
     )
     return index
-
-
-def _grouped(shares: Sequence[Share]) -> list[list[Share]]:
-    of_cases: dict[int, list[Share]] = {}
-    for one in shares:
-        of_cases.setdefault(id(one.case), []).append(one)
-    return list(of_cases.values())

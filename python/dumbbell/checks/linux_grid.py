@@ -164,7 +164,7 @@ def compare(measurements_: pl.DataFrame, *, jobs: int | None = None) -> pl.DataF
         ``bound`` (how far the simulator may be off), ``verdict`` and ``with_jitter`` (see `judge`),
         ``late_mean``, ``late_p99`` (medians over the runs), ``runs``, ``invalid`` (how many).
     """
-    known = _values(measurements_).filter(pl.col("runs") > 0)
+    known = _values(measurements_)
     cells = known.unique("cell", maintain_order=True)
     plain, late = [], []
     for row in cells.iter_rows(named=True):
@@ -192,9 +192,9 @@ def compare(measurements_: pl.DataFrame, *, jobs: int | None = None) -> pl.DataF
 
 
 def _values(measured_: pl.DataFrame) -> pl.DataFrame:
-    """A row for each cell, group and metric, with the list of the values of valid runs."""
+    """A row for each cell with a valid run, group and metric, with the values of valid runs."""
     valid = pl.col("invalid").is_null()
-    return measured_.group_by("cell", "family", "group", "metric", maintain_order=True).agg(
+    rows = measured_.group_by("cell", "family", "group", "metric", maintain_order=True).agg(
         pl.first("experiment"),
         pl.median("late_mean"),
         pl.median("late_p99"),
@@ -203,18 +203,23 @@ def _values(measured_: pl.DataFrame) -> pl.DataFrame:
         runs=valid.sum(),
         invalid=(~valid).sum(),
     )
+    return rows.filter(pl.col("runs") > 0)
 
 
 def _bound(row: dict[str, Any]) -> float:
     """How far the simulator may be from Linux."""
-    metric, values = METRICS[row["metric"]], row["linux"]
-    return max(metric.share * abs(statistics.median(values)), metric.least) if values else math.nan
+    metric = METRICS[row["metric"]]
+    return max(metric.share * abs(float(statistics.median(row["linux"]))), metric.least)
 
 
 def _is_chaotic(row: dict[str, Any]) -> bool:
     """Whether Linux's own runs differ by more than the simulator may."""
-    values = row["linux"]
-    return bool(values) and (max(values) - min(values)) / 2 > _bound(row)
+    return _spread_of(row["linux"]) > _bound(row)
+
+
+def _spread_of(values: Sequence[float]) -> float:
+    """Half of the range of some values."""
+    return (max(values) - min(values)) / 2
 
 
 def judge(simulated: Sequence[float], linux: Sequence[float], bound: float) -> str:
@@ -225,7 +230,7 @@ def judge(simulated: Sequence[float], linux: Sequence[float], bound: float) -> s
     if it is within the bound, ``differs`` if it is beyond it, each with 95 % confidence; else
     ``undecided``.
     """
-    if (max(linux) - min(linux)) / 2 <= bound:
+    if _spread_of(linux) <= bound:
         off = abs(statistics.median(simulated) - statistics.median(linux))
         return "agrees" if off <= bound else "differs"
     low, high = _difference(simulated, linux)
