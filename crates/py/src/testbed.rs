@@ -96,7 +96,7 @@ mod linux {
         dict.set_item("device_drops", health.device_drops)?;
         dict.set_item("refused", health.write_errors)?;
         dict.set_item("steal", health.steal)?;
-        dict.set_item("busy", health.emulator_cpu)?;
+        dict.set_item("busy", health.emulator_busy)?;
         dict.set_item("realtime", health.realtime)?;
         dict.set_item("awake", health.cpu_latency_lock)?;
         dict.set_item("short_of_memory", health.tcp_memory_pressure)?;

@@ -11,6 +11,7 @@ use crate::health::Health;
 use crate::host::Side;
 use crate::pool::{FramePool, PacketRef};
 use crate::sys::set_realtime_priority;
+use crate::waiting::Waiting;
 use dumbbell_net::{DropReason, Endpoint, LinkId, Packet};
 use dumbbell_sim::{
     EndpointId, Engine, Histogram, Links, Network, Observer, SimEndpoint, link_row,
@@ -19,14 +20,13 @@ use dumbbell_units::{Span, Time};
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
-use rustix::time::{ClockId, clock_gettime};
 use std::fs::File;
 use std::io::IoSlice;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-/// Minimum time between two deliveries. Packets that leave links in between are delivered in one
-/// batch; the wait counts as lateness.
+/// Minimum time between two deliveries of a sleeping emulator. Packets that leave links in between
+/// are delivered in one batch; the wait counts as lateness.
 const BATCH_INTERVAL_MIN: Span = Span::from_micros(50);
 /// Time to the next delivery after a batch of more than [`BATCH_SMALL`] packets.
 const BATCH_INTERVAL_MEDIUM: Span = Span::from_micros(70);
@@ -155,6 +155,9 @@ pub(crate) struct Emulator<'a> {
     clock: Clock,
     /// Time to the next delivery after a large batch.
     batch_interval_max: Span,
+    waiting: Waiting,
+    /// Time spent on packets.
+    busy: Span,
     spare_buffer: Option<Box<[u8]>>,
     health: Health,
     captures: Option<Captures>,
@@ -163,12 +166,15 @@ pub(crate) struct Emulator<'a> {
 impl<'a> Emulator<'a> {
     /// An emulator that delivers the packets of each port to the device with the index
     /// `port_devices[port]`, samples the first `sampled_links` links and fills `captures`.
+    ///
+    /// `waiting` says how it waits for packets.
     pub(crate) fn new(
         network: Network<PacketRef>,
         devices: Vec<Device<'a>>,
         port_devices: Vec<usize>,
         sampled_links: u32,
         clock: Clock,
+        waiting: Waiting,
         captures: Option<Captures>,
     ) -> Emulator<'a> {
         let ports = (0..network.routes_of.len()).map(|_| TunPort).collect();
@@ -191,6 +197,8 @@ impl<'a> Emulator<'a> {
             sampled_links,
             clock,
             batch_interval_max,
+            waiting,
+            busy: Span::ZERO,
             spare_buffer: None,
             health: Health::default(),
             captures,
@@ -222,16 +230,7 @@ impl<'a> Emulator<'a> {
                 self.engine.run_until(next_sample);
                 self.sample(&mut links, next_sample);
                 if next_sample == duration {
-                    let processed = self.engine.events();
-                    self.health.emulator_cpu = processor_time() / duration.as_secs_f64();
-                    let stats = std::mem::take(&mut self.engine.observer_mut().path_stats);
-                    return Ok(Measurements {
-                        links,
-                        path_stats: stats,
-                        health: self.health,
-                        events: processed,
-                        captures: self.captures,
-                    });
+                    return Ok(self.measurements(links, duration));
                 }
                 next_sample = (next_sample + sample_interval).min(duration);
             }
@@ -240,18 +239,21 @@ impl<'a> Emulator<'a> {
                 let event: &epoll::Event = event;
                 self.read_device(event.data.u64() as usize);
             }
-            if !self.engine.observer().delivered.is_empty() {
-                let interval = match self.deliver_batch() {
-                    count if count <= BATCH_SMALL => BATCH_INTERVAL_MIN,
-                    count if count < BATCH_LARGE => {
-                        BATCH_INTERVAL_MEDIUM.min(self.batch_interval_max)
-                    }
-                    _ => self.batch_interval_max,
-                };
-                next_delivery = self.clock.now() + interval;
+            let delivers = !self.engine.observer().delivered.is_empty();
+            let interval = if delivers { self.deliver_batch() } else { Span::ZERO };
+            let after = self.clock.now();
+            if delivers {
+                next_delivery = after + interval;
             }
-            let next = self.engine.next_event().unwrap_or(Time::MAX).max(next_delivery);
-            let wake = next.min(next_sample).min(now + MAX_SLEEP);
+            if delivers || !events.is_empty() {
+                self.busy = self.busy + after.since(now);
+            }
+            let next = self.engine.next_event().unwrap_or(Time::MAX).min(next_sample);
+            let mut wake = next.max(next_delivery).min(next_sample).min(now + MAX_SLEEP);
+            if self.waiting.polls(next.since(after)) {
+                self.waiting.rest_if_due();
+                wake = now;
+            }
             events.clear();
             let timeout = self.clock.timeout_until(wake);
             match epoll::wait(&epoll, spare_capacity(&mut events), Some(&timeout)) {
@@ -260,6 +262,17 @@ impl<'a> Emulator<'a> {
             }
         }
         Err(TestbedError::Stopped)
+    }
+
+    fn measurements(mut self, links: Links, duration: Time) -> Measurements {
+        self.health.emulator_busy = self.busy.as_secs_f64() / duration.as_secs_f64();
+        Measurements {
+            links,
+            path_stats: std::mem::take(&mut self.engine.observer_mut().path_stats),
+            health: self.health,
+            events: self.engine.events(),
+            captures: self.captures,
+        }
     }
 
     fn epoll_devices(&self) -> Result<std::os::fd::OwnedFd, Errno> {
@@ -329,8 +342,9 @@ impl<'a> Emulator<'a> {
         ((port.0 as usize) < self.port_devices.len()).then_some((frame, port))
     }
 
-    /// Writes the packets that left the links to their devices; returns their number.
-    fn deliver_batch(&mut self) -> usize {
+    /// Writes the packets that left the links to their devices; returns the time to the next
+    /// delivery, if the emulator sleeps.
+    fn deliver_batch(&mut self) -> Span {
         let mut delivered = std::mem::take(&mut self.engine.observer_mut().delivered);
         // Stable: the packets of a port stay in order, and become neighbours that can be coalesced.
         delivered.sort_by_key(|&(_, to, _)| to);
@@ -354,7 +368,11 @@ impl<'a> Emulator<'a> {
         let count = delivered.len();
         delivered.clear();
         self.engine.observer_mut().delivered = delivered;
-        count
+        match count {
+            ..=BATCH_SMALL => BATCH_INTERVAL_MIN,
+            ..BATCH_LARGE => BATCH_INTERVAL_MEDIUM.min(self.batch_interval_max),
+            _ => self.batch_interval_max,
+        }
     }
 
     /// Number of leading packets that can be coalesced into one; at least 1.
@@ -389,10 +407,4 @@ impl<'a> Emulator<'a> {
             self.health.write_errors += packets.len() as u64;
         }
     }
-}
-
-/// CPU time that the calling thread has used, s.
-fn processor_time() -> f64 {
-    let used = clock_gettime(ClockId::ThreadCPUTime);
-    used.tv_sec as f64 + used.tv_nsec as f64 * 1e-9
 }

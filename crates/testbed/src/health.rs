@@ -21,8 +21,8 @@ pub struct Health {
     pub write_errors: u64,
     /// Steal time as a fraction of all processors' time: a hypervisor ran other guests.
     pub steal: f64,
-    /// CPU time of the emulator's thread as a fraction of one processor's.
-    pub emulator_cpu: f64,
+    /// Fraction of the time in which the emulator was busy with packets.
+    pub emulator_busy: f64,
     /// Whether the emulator had real-time priority (SCHED_FIFO).
     pub realtime: bool,
     /// Whether idle states of the processors were disabled.

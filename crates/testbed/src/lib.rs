@@ -6,6 +6,7 @@
 //! through other TUN devices. `TCP_INFO` of the sockets fills the simulator's tables.
 //!
 //! - `emulator` moves packets between TUN devices and links; `frame` and `pool` hold the packets.
+//!   `waiting` says how it waits.
 //! - `host` creates namespaces and devices; `netlink` and `sys` wrap the system calls.
 //! - `driver` runs the applications: `tcp_flow`, `udt_flow`, `bulk_flow`, `datagram_flow` (endpoints of
 //!   other crates) and `program` (an external command).
@@ -36,6 +37,7 @@ mod settings;
 mod sys;
 mod tcp_flow;
 mod udt_flow;
+mod waiting;
 
 pub use error::TestbedError;
 pub use health::{Health, MAX_STEAL, StealMeter};

@@ -15,6 +15,7 @@ use crate::program::Program;
 use crate::settings::{KernelSettings, udp_mtu};
 use crate::tcp_flow::{FlowSockets, TcpFlow, open_listener, open_sender};
 use crate::udt_flow::{self, UdtFlow};
+use crate::waiting::Waiting;
 use dumbbell_sim::{FlowPlan, FlowRow, FlowSpec, Flows, Histogram, LinkSpec, Network, Scenario};
 use dumbbell_units::{Span, Time};
 use std::ops::ControlFlow;
@@ -245,7 +246,9 @@ impl<'a> Run<'a> {
         let clock = Clock::starting_in(STARTUP_DELAY);
         let links = self.scenario.links.len() as u32;
         let ports = self.port_devices.clone();
-        let emulator = Emulator::new(network, devices, ports, links, clock, self.captures());
+        let waiting = Waiting::new(self.application_threads());
+        let captures = self.captures();
+        let emulator = Emulator::new(network, devices, ports, links, clock, waiting, captures);
         let first_subflows = FlowPlan::first_subflows(&self.plans).collect::<Vec<_>>();
         let driver = Driver::new(
             &mut self.flows,
@@ -275,6 +278,12 @@ impl<'a> Run<'a> {
         measured.health.cpu_latency_lock = awake.is_some();
         measured.health.tcp_memory_pressure = was_short || tcp_memory_pressure();
         self.outcome(measured, samples)
+    }
+
+    /// Threads and processes that run the applications: one for all TCP flows, two for each other.
+    fn application_threads(&self) -> usize {
+        let others = self.programs.len() + self.udt.len() + self.datagrams.len() + self.bulk.len();
+        1 + 2 * others
     }
 
     /// Empty captures of the flows that are logged; `None` if there are none.
