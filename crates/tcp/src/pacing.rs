@@ -8,7 +8,7 @@ use dumbbell_units::{Rate, Span, Time};
 /// Packets that leave unpaced at the start of a connection (`sch_fq` and internal pacing).
 const UNPACED_PACKETS: u64 = 10;
 /// Maximum burst by segmentation offload, bytes.
-const GSO_MAX_SIZE: f64 = 65_536.0;
+pub(crate) const GSO_MAX_SIZE: f64 = 65_536.0;
 /// Duration of a burst at the pacing rate: 2^-10 s (`sk_pacing_shift`).
 const BURST_TIME: f64 = 1.0 / 1024.0;
 /// Minimum burst, packets (`tcp_min_tso_segs`).

@@ -28,6 +28,8 @@ const FASTRETRANS_THRESH: u8 = 3;
 const COMP_SACK_NR: u8 = 44;
 /// Maximum delay by compression (`tcp_comp_sack_delay_ns`).
 const COMP_SACK_DELAY: Span = Span::from_millis(1);
+/// Slack of the timer (`tcp_comp_sack_slack_ns`). An idle processor's timer fires at its end.
+const COMP_SACK_SLACK: Span = Span::from_micros(100);
 
 const NO_PACKET: u32 = u32::MAX;
 
@@ -250,7 +252,7 @@ impl Receiver {
                 Handshake::Rtt(rtt) => rtt / 20,
                 Handshake::Listen | Handshake::SynAckSent(_) => COMP_SACK_DELAY,
             };
-            self.ack_at = now + COMP_SACK_DELAY.min(twentieth);
+            self.ack_at = now + COMP_SACK_DELAY.min(twentieth) + COMP_SACK_SLACK;
         }
     }
 

@@ -1,6 +1,7 @@
 //! The send buffer: what the application has written and the peer has not acknowledged.
 
 use crate::Stack;
+use crate::pacing::GSO_MAX_SIZE;
 
 /// The send buffer at its maximum, packets. Linux's grows to twice the window before
 /// (`tcp_sndbuf_expand`), so only its maximum limits the sender.
@@ -9,12 +10,22 @@ pub(crate) struct SendBuffer {
     size: u32,
     /// End of what the application has written.
     written: u32,
+    /// Packets of a full `sk_buff`.
+    skb: u32,
 }
 
 impl SendBuffer {
     pub(crate) fn new(stack: &Stack) -> SendBuffer {
         let size = stack.max_written();
-        SendBuffer { size, written: size }
+        let skb = (GSO_MAX_SIZE / f64::from(stack.mss)).max(1.0) as u32;
+        SendBuffer { size, written: size, skb }
+    }
+
+    /// Packets from `next` to the end of its `sk_buff`: data is written into buffers of 64 kB
+    /// (`tcp_send_mss`), and a burst is cut from one of them.
+    #[inline]
+    pub(crate) fn left_of_skb(&self, next: u32) -> u32 {
+        self.skb - next % self.skb
     }
 
     /// End of what an application has written that always has data: it fills the buffer when a third
@@ -32,6 +43,14 @@ impl SendBuffer {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn written_data_is_in_buffers_of_64_kb() {
+        let buffer = SendBuffer::new(&Stack::linux());
+        assert_eq!([0, 1, 44, 45, 89].map(|next| buffer.left_of_skb(next)), [45, 44, 1, 45, 1]);
+        let jumbo = SendBuffer::new(&Stack { mss: 8948, ..Stack::linux() });
+        assert_eq!(jumbo.left_of_skb(0), 7);
+    }
 
     #[test]
     fn the_buffer_is_filled_when_a_third_of_it_is_free() {

@@ -310,7 +310,8 @@ impl TcpFlow {
     /// the scheduling of this thread. Data of an application with pauses is read at once.
     fn acknowledge_unread(&mut self) {
         let Some(receiver) = &self.receiver else { return };
-        if self.received < self.next_low_water || self.application.is_some() || self.is_multipath() {
+        if self.received < self.next_low_water || self.application.is_some() || self.is_multipath()
+        {
             return;
         }
         self.next_low_water = self.received * 2;

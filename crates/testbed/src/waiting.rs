@@ -63,7 +63,8 @@ fn realtime_share() -> f64 {
         let text = fs::read_to_string(format!("/proc/sys/kernel/sched_rt_{name}_us")).ok()?;
         text.trim().parse::<f64>().ok().filter(|value| *value > 0.0)
     };
-    let share = read("runtime").zip(read("period")).map_or(1.0, |(runtime, period)| runtime / period);
+    let share =
+        read("runtime").zip(read("period")).map_or(1.0, |(runtime, period)| runtime / period);
     share.clamp(0.5, 1.0)
 }
 

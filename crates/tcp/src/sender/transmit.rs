@@ -86,10 +86,16 @@ impl Sender {
         let cwnd = if self.app_limited { self.restart_after_idle() } else { cwnd };
         let quota = (cwnd / 2).max(1).min(cwnd - in_flight);
         let full = self.full_burst();
-        if quota < full && quota < sendable && quota < cwnd / 3 && self.tso_should_defer() {
+        // A rest of a buffer does not wait to be part of a full burst.
+        let ready = if self.is_subflow {
+            sendable
+        } else {
+            sendable.min(self.send_buffer.left_of_skb(self.scoreboard.next_seq()))
+        };
+        if quota < full && quota < ready && quota < cwnd / 3 && self.tso_should_defer() {
             return self.stop_sending(true);
         }
-        let packets = full.min(quota).min(sendable);
+        let packets = full.min(quota).min(ready);
         self.burst_ends_with_psh = packets > 1 || packets == sendable && !self.is_subflow;
         self.begin_burst(packets);
         true
