@@ -133,3 +133,15 @@ fn an_acknowledgement_has_three_sack_blocks_at_most_and_their_size() {
     let max_blocks = connection.acks.iter().map(|(_, ack)| ack.blocks().count()).max();
     assert_eq!(max_blocks, Some(3));
 }
+
+#[test]
+fn compressed_acknowledgements_come_at_the_end_of_the_timers_slack() {
+    let flow = Flow { delay: Span::from_millis(5), ..Flow::default() };
+    let mut connection = TestConnection::new(flow);
+    connection.run(millis(300), losing(&[600]));
+    let duplicates: Vec<_> = connection.acks.iter().filter(|(_, ack)| ack.number == 600).collect();
+    let gaps = duplicates.windows(2).map(|pair| pair[1].0.since(pair[0].0).as_micros());
+    let longest = gaps.max().unwrap_or(0);
+    // A twentieth of 10.15 ms and 0.1 ms, from the next packet on; a packet takes 0.15 ms.
+    assert!((700..=760).contains(&longest), "{longest} us");
+}

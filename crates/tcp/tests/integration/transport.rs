@@ -378,3 +378,19 @@ fn bursts_by_segmentation_offload_last_a_millisecond() {
     let mean = f64::from(bursts.iter().sum::<u32>()) / bursts.len() as f64;
     assert!((5.0..9.0).contains(&mean), "80 Mbit/s x 1.2 is 8 packets a millisecond: {mean}");
 }
+
+#[test]
+fn a_burst_ends_with_the_buffer_of_64_kb_that_it_is_cut_from() {
+    let stack = Stack { autotuning: false, ..Stack::linux() };
+    let delay = Span::from_millis(5);
+    let mut connection = TestConnection::new(Flow { stack, delay, ..Flow::default() });
+    connection.run(millis(3_000), losing(&[100]));
+    let sent = connection.sent.windows(2).filter(|pair| pair[0].0 > millis(100));
+    let starts = |number: u32| {
+        let at = sent.clone().find(|pair| pair[1].1.number == number);
+        at.is_some_and(|pair| pair[0].0 < pair[1].0)
+    };
+    let numbers = (60..120).map(|buffer| buffer * 45);
+    let count = numbers.clone().filter(|number| starts(*number)).count();
+    assert_eq!(count, 60);
+}
