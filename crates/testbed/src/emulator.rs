@@ -369,8 +369,8 @@ impl<'a> Emulator<'a> {
         delivered.clear();
         self.engine.observer_mut().delivered = delivered;
         match count {
-            ..=BATCH_SMALL => BATCH_INTERVAL_MIN,
-            ..BATCH_LARGE => BATCH_INTERVAL_MEDIUM.min(self.batch_interval_max),
+            count if count <= BATCH_SMALL => BATCH_INTERVAL_MIN,
+            count if count < BATCH_LARGE => BATCH_INTERVAL_MEDIUM.min(self.batch_interval_max),
             _ => self.batch_interval_max,
         }
     }
