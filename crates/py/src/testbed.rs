@@ -57,7 +57,7 @@ mod linux {
 
     /// Runs a scenario, given as JSON, with the kernel's TCP in real time, without the GIL.
     ///
-    /// Calls `progress` with the completed fraction (0 to 1) at every sample; an exception in it
+    /// `at_once` runs share the machine. Calls `progress` with the completed fraction (0 to 1) at every sample; an exception in it
     /// stops the run. Returns the result, measurements of the machine, and of logged flows what their
     /// senders and their receivers saw, as pcapng files.
     ///
@@ -68,6 +68,7 @@ mod linux {
         py: Python<'py>,
         scenario: &str,
         progress: Py<PyAny>,
+        at_once: usize,
     ) -> PyResult<(RunOutput, pyo3::Bound<'py, PyDict>, Vec<pyo3::Bound<'py, PyBytes>>)> {
         let report_progress = |done: f64| {
             let called = Python::attach(|py| progress.call1(py, (done,)).map(|_| ()));
@@ -75,7 +76,7 @@ mod linux {
         };
         let done = py.detach(|| {
             let scenario = Scenario::from_json_with(scenario, &with_endpoints(BTreeMap::new()))?;
-            let output = dumbbell_testbed::run(&scenario, report_progress)?;
+            let output = dumbbell_testbed::run(&scenario, at_once, report_progress)?;
             Ok((scenario, output))
         });
         let (scenario, output) = done.map_err(|error: TestbedError| raise(&error))?;
@@ -135,6 +136,7 @@ mod others {
         _py: Python<'_>,
         _scenario: &str,
         _progress: Py<PyAny>,
+        _at_once: usize,
     ) -> PyResult<(RunOutput, Py<PyAny>, Vec<Vec<u8>>)> {
         Err(PyOSError::new_err(NEEDS))
     }

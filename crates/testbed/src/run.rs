@@ -52,13 +52,15 @@ struct HostPair {
 
 /// Runs a scenario with real packets, in real time.
 ///
-/// Calls `progress` with the completed fraction (0 to 1) at every sample; a break stops the run.
+/// `at_once` runs share the machine. Calls `progress` with the completed fraction (0 to 1) at every
+/// sample; a break stops the run.
 ///
 /// # Errors
 /// Before any packet is sent: if the scenario is invalid, or needs a feature or a permission that
 /// the machine lacks. Later: if a system call fails, or [`TestbedError::Stopped`] after a break.
 pub fn run(
     scenario: &Scenario,
+    at_once: usize,
     progress: impl FnMut(f64) -> ControlFlow<()>,
 ) -> Result<TestbedOutcome, TestbedError> {
     scenario.check()?;
@@ -68,7 +70,7 @@ pub fn run(
     let plans = network.flows.clone();
     let hosts = groups.iter().map(|group| make_hosts(scenario, &plans, group));
     let hosts: Vec<HostPair> = hosts.collect::<Result<_, _>>()?;
-    Run::new(scenario, plans, &groups, hosts)?.execute(network, progress)
+    Run::new(scenario, plans, &groups, hosts)?.execute(network, at_once, progress)
 }
 
 /// Refuses flows that network namespaces cannot run.
@@ -236,6 +238,7 @@ impl<'a> Run<'a> {
     fn execute(
         mut self,
         network: Network<PacketRef>,
+        at_once: usize,
         progress: impl FnMut(f64) -> ControlFlow<()>,
     ) -> Result<TestbedOutcome, TestbedError> {
         let devices = self.hosts.iter().flat_map(|[sender, receiver]| {
@@ -246,7 +249,7 @@ impl<'a> Run<'a> {
         let clock = Clock::starting_in(STARTUP_DELAY);
         let links = self.scenario.links.len() as u32;
         let ports = self.port_devices.clone();
-        let waiting = Waiting::new(self.application_threads());
+        let waiting = Waiting::new(at_once * (1 + self.application_threads()));
         let captures = self.captures();
         let emulator = Emulator::new(network, devices, ports, links, clock, waiting, captures);
         let first_subflows = FlowPlan::first_subflows(&self.plans).collect::<Vec<_>>();

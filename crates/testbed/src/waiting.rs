@@ -26,11 +26,11 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    /// Polls if the machine has a processor more than `other_threads`.
-    pub(crate) fn new(other_threads: usize) -> Waiting {
+    /// Polls if the machine has a processor for each of `threads`, of which this is one.
+    pub(crate) fn new(threads: usize) -> Waiting {
         let processors = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
         Waiting {
-            polls: processors > other_threads,
+            polls: processors >= threads,
             rest: rest_of(realtime_share()),
             rested: Instant::now(),
         }
@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn a_thread_sleeps_where_no_processor_is_left_for_it() {
         assert!(!Waiting::new(100_000).polls(Span::ZERO));
-        let alone = Waiting::new(0);
+        let alone = Waiting::new(1);
         assert!(alone.polls(Span::from_micros(100)));
         assert!(!alone.polls(Span::from_millis(5)));
     }

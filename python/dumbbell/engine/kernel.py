@@ -77,8 +77,10 @@ class KernelCapture:
         raise ValueError(f"{path}: flow {flow} has no log")
 
 
-def run_scenario(scenario: str, monitor: RunMonitor) -> RunOutput:
+def run_scenario(scenario: str, monitor: RunMonitor, *, at_once: int = 1) -> RunOutput:
     """Runs a scenario, as `Experiment.scenario` gives it, in real time.
+
+    `at_once` is the number of runs that share the machine.
 
     Raises `TestbedError` if the machine cannot, `ExperimentError` if a kernel cannot run it, and
     `InterruptedError` if `monitor` was stopped.
@@ -102,7 +104,7 @@ def run_scenario(scenario: str, monitor: RunMonitor) -> RunOutput:
                 assert process.stdin is not None, "it is a pipe"
                 assert process.stdout is not None, "it is a pipe"
                 if not monitor.is_stopped:
-                    request = {"parent": os.getpid(), "scenario": scenario}
+                    request = {"parent": os.getpid(), "scenario": scenario, "at_once": at_once}
                     process.stdin.write(json.dumps(request).encode())
                     process.stdin.close()
                     output = _read_output(process.stdout, monitor)

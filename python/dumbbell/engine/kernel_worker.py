@@ -40,7 +40,7 @@ def main() -> int:
 def _run(request: dict[str, Any], answer: IO[bytes]) -> None:
     try:
         output, health, captures = _core.run_testbed(
-            request["scenario"], lambda done: _write(answer, done=done)
+            request["scenario"], lambda done: _write(answer, done=done), request["at_once"]
         )
     except (ValueError, OSError) as error:
         _write(answer, **{"missing" if isinstance(error, OSError) else "invalid": str(error)})

@@ -214,7 +214,7 @@ def run_each(
         for one in resolved:
             for seed in one.seed_list:
                 if is_real:
-                    args = (one, seed, store, names, retry_invalid, fresh)
+                    args = (one, seed, store, names, retry_invalid, fresh, at_once)
                     runs.start(_measure, kernel.RunMonitor(), *args)
                 else:
                     runs.start(_simulate, _core.RunMonitor(), one, seed, store, there)
@@ -283,6 +283,7 @@ def _measure(
     names: Mapping[str, str],
     retry_invalid: int,
     fresh: bool,
+    at_once: int,
 ) -> _Done:
     """Runs the same with real packets; the last of several attempts counts.
 
@@ -292,7 +293,7 @@ def _measure(
 
     def make() -> RunOutput:
         for attempt in range(1, retry_invalid + 2):
-            output = kernel.run_scenario(scenario, monitor)
+            output = kernel.run_scenario(scenario, monitor, at_once=at_once)
             output.health["attempts"] = attempt
             if not output.invalid_reasons:
                 break
