@@ -12,6 +12,7 @@ mod loss;
 mod managed_link;
 mod medium;
 mod piecewise_rate;
+mod plain_link;
 mod prefetch;
 mod queue;
 mod rng;

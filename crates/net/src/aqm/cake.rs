@@ -3,34 +3,21 @@
 //! gateways", LANMAN 2018; Linux's net/sched/sch_cake.c with `besteffort flows no-ack-filter`).
 //!
 //! DRR++ is the round robin of FQ-CoDel, but a queue that is found empty keeps its state: it waits
-//! among the decaying queues until COBALT has come to rest, and is new again with its next packet.
-//!
-//! COBALT is CoDel with another control law, and BLUE beside it. While the sojourn time of the packet at
-//! the head is above `target` (and the time of four packets), a packet is marked or dropped at
-//! `drop_next`, first after an `interval`:
-//!
-//! ```text
-//! count += 1;  drop_next += interval / sqrt(count)
-//! ```
-//!
-//! Below the target `count` falls by one at each `drop_next`. BLUE drops at random with a probability
-//! that rises by 1/256 when the queue overflows and falls by 1/4096 when it is found empty, each at most
-//! once in a `target`; it ignores ECN. The last packet of a queue is never dropped.
+//! among the decaying queues until COBALT has come to rest, and is new again with its next packet. The last
+//! packet of a queue is never dropped by COBALT.
 //!
 //! As in Linux, empty queues are only looked at while other packets wait: a flow that is alone on the
 //! link keeps the probability that an overflow has left. Linux's queue holds 4 MB or more, so that
-//! overflows are rare.
+//! overflows are rare. At the limit the packet at the head of the longest queue is dropped.
 //!
-//! At the limit the packet at the head of the longest queue is dropped. `target` is at least the time of
-//! 1.5 packets. The quantum is a 4096th of a second at the rate, 300 to 1514 bytes. `sqrt` is exact;
-//! Linux approximates it in 32 bits. Hosts, DiffServ's tins and the ACK filter are not here.
+//! Hosts, DiffServ's tins and the ACK filter are not here.
 
-use crate::aqm::fifo::{AqmCounters, Fifo};
+use crate::aqm::cobalt::{Cobalt, Parameters};
+use crate::aqm::fifo::AqmCounters;
+use crate::aqm::flow_queues::FlowQueues;
 use crate::rng::{Rng, Stream};
 use crate::{Backlog, DropReason, Packet};
 use dumbbell_units::{Span, Time};
-use rand_xoshiro::SplitMix64;
-use rand_xoshiro::rand_core::{Rng as _, SeedableRng};
 use std::collections::VecDeque;
 
 /// Parameters of CAKE.
@@ -65,139 +52,21 @@ impl Default for CakeConfig {
     }
 }
 
-/// Bytes of a full frame.
-const MTU: u64 = 1514;
-/// BLUE's steps (`p_inc`, `p_dec`).
-const P_INC: f64 = 1.0 / 256.0;
-const P_DEC: f64 = 1.0 / 4096.0;
-
-/// The parameters at a link's rate (cake_set_rate).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Parameters {
-    target: Span,
-    interval: Span,
-    mtu_time: Span,
-    quantum: i64,
-}
-
-impl Parameters {
-    fn new(config: &CakeConfig, rate: u64) -> Parameters {
-        let mtu_time = (MTU * 8_000_000_000).checked_div(rate).unwrap_or(0);
-        let target = config.target.max(Span::from_nanos(mtu_time * 3 / 2));
-        let raised = target.saturating_sub(config.target);
-        Parameters {
-            target,
-            interval: (config.interval + raised).max(target * 2),
-            mtu_time: Span::from_nanos(mtu_time),
-            quantum: (rate / 8 / 4096).clamp(300, MTU) as i64,
-        }
-    }
-}
-
-/// COBALT's state of a queue (cobalt_vars).
-#[derive(Clone, Copy, Debug, Default)]
-struct Cobalt {
-    count: u32,
-    dropping: bool,
-    drop_next: Time,
-    /// BLUE's probability, and when it last changed.
-    p_drop: f64,
-    blue_timer: Time,
-}
-
-/// What happens to a packet at the head of its queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Signal {
-    /// COBALT's mark, or its drop if the packet cannot be marked.
-    congestion: bool,
-    /// BLUE's drop.
-    blue: bool,
-}
-
-impl Cobalt {
-    /// `interval / sqrt(count)`, where a count of 0 is 1.
-    fn control(&self, from: Time, interval: Span) -> Time {
-        from + interval.mul_f64(1.0 / f64::from(self.count.max(1)).sqrt())
-    }
-
-    /// cobalt_queue_full.
-    fn queue_full(&mut self, now: Time, target: Span) {
-        if now.since(self.blue_timer) > target {
-            self.p_drop = (self.p_drop + P_INC).min(1.0);
-            self.blue_timer = now;
-        }
-        self.dropping = true;
-        self.drop_next = now;
-        self.count = self.count.max(1);
-    }
-
-    /// cobalt_queue_empty.
-    fn queue_empty(&mut self, now: Time, parameters: &Parameters) {
-        if self.p_drop > 0.0 && now.since(self.blue_timer) > parameters.target {
-            self.p_drop = (self.p_drop - P_DEC).max(0.0);
-            self.blue_timer = now;
-        }
-        self.dropping = false;
-        if self.count > 0 && now >= self.drop_next {
-            self.count -= 1;
-            self.drop_next = self.control(self.drop_next, parameters.interval);
-        }
-    }
-
-    /// Whether the state has come to rest.
-    fn is_at_rest(&self, now: Time) -> bool {
-        self.p_drop == 0.0 && self.count == 0 && now >= self.drop_next
-    }
-
-    /// cobalt_should_drop for a packet that has waited for `sojourn`. `can_mark` is whether a mark would
-    /// do instead of a drop.
-    fn signal(
-        &mut self,
-        now: Time,
-        sojourn: Span,
-        can_mark: bool,
-        parameters: &Parameters,
-        rng: &mut Rng,
-    ) -> Signal {
-        let over_target = sojourn > parameters.target && sojourn > parameters.mtu_time * 4;
-        let next_due = self.count > 0 && now >= self.drop_next;
-        if over_target {
-            if !self.dropping {
-                self.dropping = true;
-                self.drop_next = self.control(now, parameters.interval);
-            }
-            self.count = self.count.max(1);
-        } else {
-            self.dropping = false;
-        }
-        let congestion = next_due && self.dropping;
-        if congestion {
-            self.count = self.count.saturating_add(1);
-            self.drop_next = self.control(self.drop_next, parameters.interval);
-        } else if next_due {
-            while self.count > 0 && now >= self.drop_next {
-                self.count -= 1;
-                self.drop_next = self.control(self.drop_next, parameters.interval);
-            }
-        }
-        let blue = self.p_drop > 0.0 && rng.uniform() < self.p_drop;
-        let is_dropped = blue || (congestion && !can_mark);
-        if self.count == 0 {
-            self.drop_next = now + parameters.interval;
-        } else if now > self.drop_next && !is_dropped {
-            self.drop_next = now;
-        }
-        Signal { congestion, blue }
-    }
-}
-
 /// The rotation that a queue is in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Set {
+    #[default]
     None,
     Sparse,
     Bulk,
     Decaying,
+}
+
+/// The state of a queue (cake_flow).
+#[derive(Clone, Debug, Default)]
+struct Flow {
+    cobalt: Cobalt,
+    set: Set,
 }
 
 #[derive(Clone, Debug)]
@@ -206,57 +75,28 @@ pub(crate) struct Cake<P> {
     parameters: Parameters,
     /// The rate of `parameters`.
     rate: u64,
-    queues: Vec<Queue<P>>,
-    new_queues: VecDeque<u32>,
-    old_queues: VecDeque<u32>,
+    flows: FlowQueues<P, Flow>,
     /// Empty queues whose state has not come to rest.
     decaying: VecDeque<u32>,
-    backlog: Backlog,
-    seed: u64,
     rng: Rng,
-}
-
-#[derive(Clone, Debug)]
-struct Queue<P> {
-    fifo: Fifo<P>,
-    cobalt: Cobalt,
-    deficit: i64,
-    set: Set,
 }
 
 impl<P: Packet> Cake<P> {
     /// # Panics
     /// If there are no queues.
     pub(crate) fn new(config: CakeConfig, rng: &mut Rng) -> Cake<P> {
-        assert!(config.queues > 0, "there are queues");
-        let queue = || Queue {
-            fifo: Fifo::default(),
-            cobalt: Cobalt::default(),
-            deficit: 0,
-            set: Set::None,
-        };
         Cake {
             parameters: Parameters::new(&config, 0),
             rate: 0,
-            queues: (0..config.queues).map(|_| queue()).collect(),
-            new_queues: VecDeque::new(),
-            old_queues: VecDeque::new(),
+            flows: FlowQueues::new(config.queues, rng.next_u64(), Flow::default),
             decaying: VecDeque::new(),
-            backlog: Backlog::default(),
-            seed: rng.next_u64(),
             rng: Rng::new(rng.next_u64(), Stream::Aqm),
             config,
         }
     }
 
     pub(crate) fn backlog(&self) -> Backlog {
-        self.backlog
-    }
-
-    /// The queue of a flow.
-    fn queue_of(&self, flow: u32) -> u32 {
-        let hash = SplitMix64::seed_from_u64(self.seed ^ u64::from(flow)).next_u64();
-        ((u128::from(hash) * self.queues.len() as u128) >> 64) as u32
+        self.flows.backlog
     }
 
     /// Adds a packet, on a link of `rate` bit/s. Drops from the longest queue until the backlog is below
@@ -272,76 +112,57 @@ impl<P: Packet> Cake<P> {
         if rate != self.rate {
             (self.rate, self.parameters) = (rate, Parameters::new(&self.config, rate));
         }
-        while self.backlog.packets > 0 && !admits(self.backlog) {
+        while self.flows.backlog.packets > 0 && !admits(self.flows.backlog) {
             self.drop_from_longest(now, counters);
         }
-        let number = self.queue_of(packet.flow());
-        let quantum = self.parameters.quantum;
-        let queue = &mut self.queues[number as usize];
-        self.backlog.add(packet.size());
-        queue.fifo.push(now, packet);
-        if queue.set == Set::Decaying {
-            self.decaying.retain(|&decaying| decaying != number);
-        }
-        if matches!(queue.set, Set::None | Set::Decaying) {
-            queue.set = Set::Sparse;
-            queue.deficit = quantum;
-            self.new_queues.push_back(number);
+        let number = self.flows.queue_of(packet.flow());
+        if self.flows.push(now, number, packet, self.parameters.quantum) {
+            let flow = &mut self.flows.queues[number].aqm;
+            if std::mem::replace(&mut flow.set, Set::Sparse) == Set::Decaying {
+                self.decaying.retain(|&decaying| decaying as usize != number);
+            }
         }
     }
 
     /// cake_drop.
     fn drop_from_longest(&mut self, now: Time, counters: &mut AqmCounters<P>) {
-        let longest = self.queues.iter_mut().max_by_key(|queue| queue.fifo.backlog().bytes);
-        let Some((queue, (_, packet))) = longest.and_then(|queue| {
-            let head = queue.fifo.pop()?;
-            Some((queue, head))
-        }) else {
-            return;
-        };
-        queue.cobalt.queue_full(now, self.parameters.target);
-        self.backlog.remove(packet.size());
+        let longest = self.flows.longest();
+        let Some((_, packet)) = self.flows.pop(longest) else { return };
+        self.flows.queues[longest].aqm.cobalt.queue_full(now, self.parameters.target);
         counters.discard(now, DropReason::Overflow, packet);
     }
 
-    /// A queue was found empty: it leaves its rotation, which has forgotten it already.
-    fn retire(&mut self, now: Time, number: u32) {
-        let queue = &mut self.queues[number as usize];
-        queue.cobalt.queue_empty(now, &self.parameters);
-        if queue.cobalt.is_at_rest(now) {
-            queue.set = Set::None;
+    /// A queue was found empty. It has left its rotation.
+    fn retire(&mut self, now: Time, number: usize) {
+        let Flow { cobalt, set } = &mut self.flows.queues[number].aqm;
+        cobalt.queue_empty(now, &self.parameters);
+        if cobalt.is_at_rest(now) {
+            *set = Set::None;
         } else {
-            queue.set = Set::Decaying;
-            self.decaying.push_back(number);
+            *set = Set::Decaying;
+            self.decaying.push_back(number as u32);
         }
     }
 
     /// The packet to send at `now`. While packets wait, each call visits one decaying queue.
     pub(crate) fn dequeue(&mut self, now: Time, counters: &mut AqmCounters<P>) -> Option<P> {
-        if self.backlog.packets == 0 {
+        if self.flows.backlog.packets == 0 {
             return None;
         }
         if let Some(number) = self.decaying.pop_front() {
-            self.retire(now, number);
+            self.retire(now, number as usize);
         }
-        while self.backlog.packets > 0 {
-            let is_new = !self.new_queues.is_empty();
-            let list = if is_new { &mut self.new_queues } else { &mut self.old_queues };
-            let number = *list.front()?;
-            let queue = &mut self.queues[number as usize];
-            if queue.deficit <= 0 {
-                queue.set = Set::Bulk;
-                queue.deficit += self.parameters.quantum;
-                list.pop_front();
-                self.old_queues.push_back(number);
-                continue;
-            }
-            while let Some((since, mut packet)) = queue.fifo.pop() {
-                self.backlog.remove(packet.size());
+        while self.flows.backlog.packets > 0 {
+            let number = self.flows.next(|queue| {
+                queue.aqm.set = Set::Bulk;
+                self.parameters.quantum
+            })?;
+            while let Some((since, mut packet)) = self.flows.pop(number) {
+                let queue = &mut self.flows.queues[number];
                 let can_mark = self.config.ecn && packet.is_ecn_capable();
                 let sojourn = now.since(since);
-                let signal =
-                    queue.cobalt.signal(now, sojourn, can_mark, &self.parameters, &mut self.rng);
+                let cobalt = &mut queue.aqm.cobalt;
+                let signal = cobalt.signal(now, sojourn, can_mark, &self.parameters, &mut self.rng);
                 if signal.congestion && can_mark {
                     counters.mark(&mut packet);
                 }
@@ -350,10 +171,10 @@ impl<P: Packet> Cake<P> {
                     counters.discard(now, DropReason::Early, packet);
                     continue;
                 }
-                queue.deficit -= i64::from(packet.size());
+                queue.credit -= i64::from(packet.size());
                 return Some(packet);
             }
-            list.pop_front();
+            self.flows.retire(false);
             self.retire(now, number);
         }
         None
@@ -375,57 +196,6 @@ mod tests {
 
     fn rng() -> Rng {
         Rng::new(1, Stream::Aqm)
-    }
-
-    /// cobalt_should_drop with a delay above the target from 0 on, a packet a millisecond: signals at
-    /// the interval, then each `interval / sqrt(count)` later, count being 2, 3, 4...
-    #[test]
-    fn signals_follow_the_control_law_of_the_kernel_s_code() {
-        let parameters = Parameters::new(&CakeConfig::default(), 100_000_000);
-        let (mut cobalt, mut rng) = (Cobalt::default(), rng());
-        let delay = Span::from_millis(20);
-        let signals: Vec<u64> = (0..500)
-            .filter(|&ms| {
-                cobalt.signal(us(ms * 1000), delay, false, &parameters, &mut rng).congestion
-            })
-            .collect();
-        let mut at = 100.0;
-        let expected = (2..=9).map(|count| {
-            let signal = at;
-            at += 100.0 / f64::from(count).sqrt();
-            signal
-        });
-        for (signal, expected) in signals.iter().zip(expected) {
-            assert!((0.0..1.001).contains(&(*signal as f64 - expected)), "{signal} for {expected}");
-        }
-        assert!(signals.len() >= 7, "{signals:?}");
-    }
-
-    #[test]
-    fn below_the_target_the_count_falls_at_each_drop_next() {
-        let parameters = Parameters::new(&CakeConfig::default(), 100_000_000);
-        let (mut cobalt, mut rng) = (Cobalt::default(), rng());
-        for ms in 0..400 {
-            cobalt.signal(us(ms * 1000), Span::from_millis(20), false, &parameters, &mut rng);
-        }
-        let count = cobalt.count;
-        for ms in 400..2000 {
-            let signal = cobalt.signal(us(ms * 1000), Span::ZERO, false, &parameters, &mut rng);
-            assert!(!signal.congestion && !signal.blue);
-        }
-        assert!(count > 5 && cobalt.count == 0, "{count} to {}", cobalt.count);
-    }
-
-    /// cake_set_rate: at 1 Mbit/s a frame of 1514 bytes takes 12.112 ms, so the target is 18.168 ms, the
-    /// interval 13.168 ms longer, and a 4096th of 125 kB/s is below the minimum of the quantum.
-    #[test]
-    fn slow_links_have_a_longer_target_and_a_smaller_quantum() {
-        let slow = Parameters::new(&CakeConfig::default(), 1_000_000);
-        assert_eq!(slow.target, Span::from_micros(18_168));
-        assert_eq!((slow.interval, slow.quantum), (Span::from_micros(113_168), 300));
-        let fast = Parameters::new(&CakeConfig::default(), 100_000_000);
-        assert_eq!((fast.target, fast.interval), (Span::from_millis(5), Span::from_millis(100)));
-        assert_eq!(fast.quantum, 1514);
     }
 
     struct Bench {
@@ -464,14 +234,14 @@ mod tests {
     fn the_state_of_an_empty_queue_decays_while_another_is_served() {
         let mut bench = Bench::new();
         (0..11).for_each(|_| bench.put(us(20_000), packet(1, 1500), 10));
-        let number = bench.cake.queue_of(1) as usize;
-        assert!(bench.cake.queues[number].cobalt.p_drop > 0.0);
+        let number = bench.cake.flows.queue_of(1);
+        assert!(bench.cake.flows.queues[number].aqm.cobalt.p_drop > 0.0);
         for ms in 20..500 {
             bench.put(us(ms * 1000), packet(2, 1500), 1000);
             bench.cake.dequeue(us(ms * 1000), &mut bench.counters);
         }
-        let queue = &bench.cake.queues[number];
-        assert!(queue.cobalt.p_drop == 0.0 && queue.set == Set::None, "{queue:?}");
+        let flow = &bench.cake.flows.queues[number].aqm;
+        assert!(flow.cobalt.p_drop == 0.0 && flow.set == Set::None, "{flow:?}");
         assert!(bench.cake.decaying.is_empty());
     }
 

@@ -7,9 +7,11 @@
 //! which decide at each transmission what to send.
 
 mod cake;
+mod cobalt;
 mod codel;
 mod dualpi2;
 mod fifo;
+mod flow_queues;
 mod fq_codel;
 mod fq_pie;
 mod pie;

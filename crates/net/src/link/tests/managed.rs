@@ -8,6 +8,7 @@ use crate::{
     MediumConfig, PieConfig, RedConfig, StepConfig, StepThreshold,
 };
 use proptest::prelude::*;
+use std::collections::VecDeque;
 
 fn packet(flow: u32, is_ecn: bool) -> TestPacket {
     TestPacket { flow, is_ecn, ..TestPacket::default() }
