@@ -6,10 +6,11 @@
 
 use crate::managed_link::ManagedLink;
 use crate::plain_link::PlainLink;
-use crate::{AqmConfig, Backlog, Limit, LossModel, LossProcess, MediumConfig, Packet};
+use crate::{AqmConfig, Backlog, FlowKeys, Limit, LossModel, LossProcess, MediumConfig, Packet};
 use crate::{RateProcess, Reordering};
 use dumbbell_units::{Span, Time};
 use std::num::NonZeroU64;
+use std::sync::Arc;
 
 /// Parameters of a link. The default forwards everything immediately.
 #[derive(Clone, Debug, Default)]
@@ -69,6 +70,8 @@ pub enum DropReason {
     Overflow,
     /// The AQM dropped it.
     Early,
+    /// CAKE's ACK filter dropped it.
+    AckFilter,
     /// The loss process dropped it.
     Loss,
 }
@@ -181,6 +184,13 @@ impl<P: Packet> Link<P> {
     /// Whether the link is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Sets the hosts and the DSCP of flows, by [`Packet::flow`], for CAKE.
+    pub fn set_flow_keys(&mut self, keys: &Arc<[FlowKeys]>) {
+        if let Some(managed) = &mut self.managed {
+            managed.set_flow_keys(keys);
+        }
     }
 
     /// Keeps packets that are dropped after they were accepted (CoDel, FQ-CoDel) for

@@ -12,8 +12,9 @@ use crate::loss::LossSteps;
 use crate::medium::Medium;
 use crate::plain_link::PlainLink;
 use crate::shaper::Shaper;
-use crate::{DropReason, Limit, LinkConfig, LinkStatistics, Packet};
+use crate::{DropReason, FlowKeys, Limit, LinkConfig, LinkStatistics, Packet};
 use dumbbell_units::{Span, Time};
+use std::sync::Arc;
 
 #[derive(Clone, Debug)]
 pub(crate) struct ManagedLink<P> {
@@ -293,6 +294,12 @@ impl<P: Packet> ManagedLink<P> {
         backlog.packets += link.backlog.packets;
         backlog.bytes += link.backlog.bytes;
         LinkStatistics { dropped, marked, backlog, queueing_delay, ..link }
+    }
+
+    pub(crate) fn set_flow_keys(&mut self, keys: &Arc<[FlowKeys]>) {
+        if let Some(aqm) = &mut self.aqm {
+            aqm.set_flow_keys(keys);
+        }
     }
 
     pub(crate) fn record_discarded(&mut self) {

@@ -1,6 +1,6 @@
 //! CAKE's queues on a link of given rate: COBALT in one queue per flow, DRR++ between them (Høiland-
 //! Jørgensen, Täht and Morton, "Piece of CAKE: a comprehensive queue management solution for home
-//! gateways", LANMAN 2018; Linux's net/sched/sch_cake.c with `besteffort flows no-ack-filter`).
+//! gateways", LANMAN 2018; Linux's net/sched/sch_cake.c).
 //!
 //! DRR++ is the round robin of FQ-CoDel, but a queue that is found empty keeps its state: it waits
 //! among the decaying queues until COBALT has come to rest, and is new again with its next packet. The last
@@ -10,47 +10,29 @@
 //! link keeps the probability that an overflow has left. Linux's queue holds 4 MB or more, so that
 //! overflows are rare. At the limit the packet at the head of the longest queue is dropped.
 //!
-//! Hosts, DiffServ's tins and the ACK filter are not here.
+//! A queue's bytes per round are divided by the number of bulk flows of its host ([`CakeHosts`]). A flow's
+//! queue is one of a set of eight, so that few flows share a queue.
+//!
+//! Each tin ([`CakeTins`]) has such queues and a share of the rate. The last tin within its share sends first; what
+//! a tin leaves goes to the others. COBALT's parameters follow from the tin's share.
+//!
+//! The ACK filter ([`Fifo::filter_ack`](crate::aqm::fifo::Fifo::filter_ack)) acts on arrival.
+
+mod config;
+
+pub use config::{AckFilter, CakeConfig, CakeHosts, CakeTins, FlowKeys};
 
 use crate::aqm::cobalt::{Cobalt, Parameters};
 use crate::aqm::fifo::AqmCounters;
 use crate::aqm::flow_queues::FlowQueues;
 use crate::rng::{Rng, Stream};
 use crate::{Backlog, DropReason, Packet};
-use dumbbell_units::{Span, Time};
+use dumbbell_units::Time;
 use std::collections::VecDeque;
+use std::sync::Arc;
 
-/// Parameters of CAKE.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(
-    feature = "serde",
-    derive(serde::Serialize, serde::Deserialize),
-    serde(deny_unknown_fields)
-)]
-pub struct CakeConfig {
-    /// Acceptable standing queueing delay.
-    #[cfg_attr(feature = "serde", serde(rename = "target_ns"))]
-    pub target: Span,
-    /// About the longest round-trip time (`rtt`).
-    #[cfg_attr(feature = "serde", serde(rename = "interval_ns"))]
-    pub interval: Span,
-    /// Whether ECN-capable packets are marked instead of dropped.
-    pub ecn: bool,
-    /// The number of queues.
-    pub queues: u32,
-}
-
-impl Default for CakeConfig {
-    /// Linux's cake_init and CAKE_QUEUES.
-    fn default() -> CakeConfig {
-        CakeConfig {
-            target: Span::from_millis(5),
-            interval: Span::from_millis(100),
-            ecn: true,
-            queues: 1024,
-        }
-    }
-}
+/// Queues of a set, in one of which a flow is (CAKE_SET_WAYS).
+const WAYS: usize = 8;
 
 /// The rotation that a queue is in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -58,6 +40,8 @@ enum Set {
     #[default]
     None,
     Sparse,
+    /// Empty, in the rotation of bulk flows, and not yet one of them.
+    SparseWait,
     Bulk,
     Decaying,
 }
@@ -67,36 +51,188 @@ enum Set {
 struct Flow {
     cobalt: Cobalt,
     set: Set,
+    /// The last flow that used the queue, plus one.
+    tag: u32,
+    /// Source and destination, if they count.
+    hosts: [Option<u32>; 2],
+}
+
+/// The queues of a class of traffic (cake_tin_data).
+#[derive(Clone, Debug)]
+struct Tin<P> {
+    parameters: Parameters,
+    flows: FlowQueues<P, Flow>,
+    /// Empty queues whose state has not come to rest.
+    decaying: VecDeque<u32>,
+    /// The number of bulk flows of each source and of each destination.
+    bulk_flows: [Vec<i64>; 2],
+    /// The tin keeps to its share of the rate if it sends from then on (time_next_packet).
+    next_packet: Time,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct Cake<P> {
     config: CakeConfig,
-    parameters: Parameters,
-    /// The rate of `parameters`.
+    /// The rate of the tins' parameters.
     rate: u64,
-    flows: FlowQueues<P, Flow>,
-    /// Empty queues whose state has not come to rest.
-    decaying: VecDeque<u32>,
+    tins: Vec<Tin<P>>,
+    /// Of all tins.
+    backlog: Backlog,
+    /// By flow.
+    keys: Arc<[FlowKeys]>,
+    seed: u64,
     rng: Rng,
+}
+
+impl<P: Packet> Tin<P> {
+    fn new(config: &CakeConfig, seed: u64) -> Tin<P> {
+        Tin {
+            parameters: Parameters::new(config, 0),
+            flows: FlowQueues::new(config.queues, seed, Flow::default),
+            decaying: VecDeque::new(),
+            bulk_flows: Default::default(),
+            next_packet: Time::ZERO,
+        }
+    }
+
+    /// The queue of a flow: its own or, without any, a free one of its set or, without any, the one that it is hashed to
+    /// (cake_hash).
+    fn queue_of(&self, flow: u32) -> usize {
+        let queue = |number: usize| &self.flows.queues[number].aqm;
+        let hashed = self.flows.queue_of(flow);
+        if queue(hashed).tag == flow + 1 {
+            return hashed;
+        }
+        let first = hashed - hashed % WAYS;
+        let ways = WAYS.min(self.flows.queues.len() - first);
+        let mut set = (0..ways).map(|way| first + (hashed - first + way) % ways);
+        let own = set.clone().find(|&number| queue(number).tag == flow + 1);
+        own.or_else(|| set.find(|&number| queue(number).set == Set::None)).unwrap_or(hashed)
+    }
+
+    /// Adds a packet to a queue.
+    fn push(
+        &mut self,
+        now: Time,
+        number: usize,
+        packet: P,
+        hosts: [Option<u32>; 2],
+        rng: &mut Rng,
+    ) {
+        if self.flows.backlog.packets == 0 {
+            self.next_packet = self.next_packet.max(now);
+        }
+        let flow = packet.flow();
+        let quantum = quantum(&self.parameters, &self.bulk_flows, hosts, rng);
+        let is_new = self.flows.push(now, number, packet, quantum);
+        let queue = &mut self.flows.queues[number].aqm;
+        queue.tag = flow + 1;
+        if is_new {
+            queue.hosts = hosts;
+            if std::mem::replace(&mut queue.set, Set::Sparse) == Set::Decaying {
+                self.decaying.retain(|&decaying| decaying as usize != number);
+            }
+        } else if queue.set == Set::SparseWait {
+            queue.set = Set::Bulk;
+            count(&mut self.bulk_flows, queue.hosts, 1);
+        }
+    }
+
+    /// The queue that sends next.
+    fn next(&mut self, rng: &mut Rng) -> Option<usize> {
+        let Tin { parameters, flows, bulk_flows, .. } = self;
+        flows.next(|queue| {
+            let flow = &mut queue.aqm;
+            if flow.set == Set::Sparse && queue.fifo.backlog().packets == 0 {
+                flow.set = Set::SparseWait;
+            } else if flow.set == Set::Sparse {
+                flow.set = Set::Bulk;
+                count(bulk_flows, flow.hosts, 1);
+            }
+            quantum(parameters, bulk_flows, flow.hosts, rng)
+        })
+    }
+
+    /// A queue was found empty. It has left its rotation.
+    fn retire(&mut self, now: Time, number: usize) {
+        let Flow { cobalt, set, hosts, .. } = &mut self.flows.queues[number].aqm;
+        if *set == Set::Bulk {
+            count(&mut self.bulk_flows, *hosts, -1);
+        }
+        cobalt.queue_empty(now, &self.parameters);
+        if cobalt.is_at_rest(now) {
+            *set = Set::None;
+        } else {
+            *set = Set::Decaying;
+            self.decaying.push_back(number as u32);
+        }
+    }
+
+    /// Counts a packet of `size` bytes against the tin's share of the rate (cake_advance_shaper).
+    fn advance(&mut self, now: Time, size: u32) {
+        let time = self.parameters.transmission_time(size);
+        self.next_packet = match self.next_packet < now {
+            true => self.next_packet + time,
+            false => self.next_packet.max(now + time),
+        };
+    }
+}
+
+fn count(bulk_flows: &mut [Vec<i64>; 2], hosts: [Option<u32>; 2], change: i64) {
+    for (flows, host) in bulk_flows.iter_mut().zip(hosts) {
+        if let Some(host) = host {
+            flows[host as usize] += change;
+        }
+    }
+}
+
+/// Bytes per round of a queue: the quantum over the number of bulk flows of its source or its destination, whichever
+/// has more. Random rounding keeps the mean (cake_get_flow_quantum).
+fn quantum(
+    parameters: &Parameters,
+    bulk_flows: &[Vec<i64>; 2],
+    hosts: [Option<u32>; 2],
+    rng: &mut Rng,
+) -> i64 {
+    let of_host = |(flows, host): (&Vec<i64>, Option<u32>)| host.map_or(1, |at| flows[at as usize]);
+    match bulk_flows.iter().zip(hosts).map(of_host).max() {
+        Some(load) if load > 1 => {
+            (parameters.quantum + (rng.uniform() * load as f64) as i64) / load
+        }
+        _ => parameters.quantum,
+    }
 }
 
 impl<P: Packet> Cake<P> {
     /// # Panics
     /// If there are no queues.
     pub(crate) fn new(config: CakeConfig, rng: &mut Rng) -> Cake<P> {
+        let seed = rng.next_u64();
         Cake {
-            parameters: Parameters::new(&config, 0),
-            rate: 0,
-            flows: FlowQueues::new(config.queues, rng.next_u64(), Flow::default),
-            decaying: VecDeque::new(),
-            rng: Rng::new(rng.next_u64(), Stream::Aqm),
             config,
+            rate: 0,
+            tins: vec![Tin::new(&config, seed)],
+            backlog: Backlog::default(),
+            keys: Arc::new([]),
+            seed,
+            rng: Rng::new(rng.next_u64(), Stream::Aqm),
+        }
+    }
+
+    /// Sets the hosts and the DSCP of flows, before the first packet.
+    pub(crate) fn set_flow_keys(&mut self, keys: &Arc<[FlowKeys]>) {
+        self.keys = Arc::clone(keys);
+        let tins = keys.iter().map(|keys| self.config.tins.tin_of(keys.dscp) + 1).max();
+        let tin = |_| Tin::new(&self.config, self.seed);
+        self.tins = (0..tins.unwrap_or(1)).map(tin).collect();
+        let hosts = keys.iter().flat_map(|keys| keys.hosts).flatten().max();
+        for tin in &mut self.tins {
+            tin.bulk_flows.fill(vec![0; hosts.map_or(0, |host| host as usize + 1)]);
         }
     }
 
     pub(crate) fn backlog(&self) -> Backlog {
-        self.flows.backlog
+        self.backlog
     }
 
     /// Adds a packet, on a link of `rate` bit/s. Drops from the longest queue until the backlog is below
@@ -110,59 +246,68 @@ impl<P: Packet> Cake<P> {
         counters: &mut AqmCounters<P>,
     ) {
         if rate != self.rate {
-            (self.rate, self.parameters) = (rate, Parameters::new(&self.config, rate));
+            self.rate = rate;
+            for (tin, shift) in self.tins.iter_mut().zip(self.config.tins.shifts()) {
+                tin.parameters = Parameters::new(&self.config, rate >> shift);
+            }
         }
-        while self.flows.backlog.packets > 0 && !admits(self.flows.backlog) {
+        while self.backlog.packets > 0 && !admits(self.backlog) {
             self.drop_from_longest(now, counters);
         }
-        let number = self.flows.queue_of(packet.flow());
-        if self.flows.push(now, number, packet, self.parameters.quantum) {
-            let flow = &mut self.flows.queues[number].aqm;
-            if std::mem::replace(&mut flow.set, Set::Sparse) == Set::Decaying {
-                self.decaying.retain(|&decaying| decaying as usize != number);
-            }
+        let keys = self.keys.get(packet.flow() as usize).copied().unwrap_or_default();
+        let tin = &mut self.tins[self.config.tins.tin_of(keys.dscp)];
+        let number = tin.queue_of(packet.flow());
+        self.backlog.add(packet.size());
+        tin.push(now, number, packet, self.config.hosts.of(keys), &mut self.rng);
+        let aggressive = self.config.ack_filter == AckFilter::Aggressive;
+        if self.config.ack_filter != AckFilter::Off
+            && let Some(packet) = tin.flows.filter_ack(number, aggressive)
+        {
+            self.backlog.remove(packet.size());
+            counters.discard(now, DropReason::AckFilter, packet);
         }
     }
 
     /// cake_drop.
     fn drop_from_longest(&mut self, now: Time, counters: &mut AqmCounters<P>) {
-        let longest = self.flows.longest();
-        let Some((_, packet)) = self.flows.pop(longest) else { return };
-        self.flows.queues[longest].aqm.cobalt.queue_full(now, self.parameters.target);
+        let tins = self.tins.iter_mut().filter(|tin| tin.flows.backlog.packets > 0);
+        let longest = tins.map(|tin| (tin.flows.longest(), tin));
+        let bytes = |tin: &Tin<P>, number: usize| tin.flows.queues[number].fifo.backlog().bytes;
+        let Some((number, tin)) = longest.max_by_key(|(number, tin)| bytes(tin, *number)) else {
+            return;
+        };
+        let Some((_, packet)) = tin.flows.pop(number) else { return };
+        tin.flows.queues[number].aqm.cobalt.queue_full(now, tin.parameters.target);
+        self.backlog.remove(packet.size());
         counters.discard(now, DropReason::Overflow, packet);
     }
 
-    /// A queue was found empty. It has left its rotation.
-    fn retire(&mut self, now: Time, number: usize) {
-        let Flow { cobalt, set } = &mut self.flows.queues[number].aqm;
-        cobalt.queue_empty(now, &self.parameters);
-        if cobalt.is_at_rest(now) {
-            *set = Set::None;
-        } else {
-            *set = Set::Decaying;
-            self.decaying.push_back(number as u32);
-        }
+    /// The tin that sends next: the last one within its share of the rate or, without any, the one that is
+    /// within it first (cake_dequeue).
+    fn next_tin(&self, now: Time) -> usize {
+        let active = (0..self.tins.len()).rev().filter(|&at| !self.tins[at].flows.is_idle());
+        active.min_by_key(|&at| self.tins[at].next_packet.max(now)).unwrap_or(0)
     }
 
     /// The packet to send at `now`. While packets wait, each call visits one decaying queue.
     pub(crate) fn dequeue(&mut self, now: Time, counters: &mut AqmCounters<P>) -> Option<P> {
-        if self.flows.backlog.packets == 0 {
-            return None;
-        }
-        if let Some(number) = self.decaying.pop_front() {
-            self.retire(now, number as usize);
-        }
-        while self.flows.backlog.packets > 0 {
-            let number = self.flows.next(|queue| {
-                queue.aqm.set = Set::Bulk;
-                self.parameters.quantum
-            })?;
-            while let Some((since, mut packet)) = self.flows.pop(number) {
-                let queue = &mut self.flows.queues[number];
+        let mut is_first = true;
+        while self.backlog.packets > 0 {
+            let next_tin = self.next_tin(now);
+            let tin = &mut self.tins[next_tin];
+            if std::mem::take(&mut is_first)
+                && let Some(number) = tin.decaying.pop_front()
+            {
+                tin.retire(now, number as usize);
+            }
+            let number = tin.next(&mut self.rng)?;
+            while let Some((since, mut packet)) = tin.flows.pop(number) {
+                self.backlog.remove(packet.size());
+                let queue = &mut tin.flows.queues[number];
                 let can_mark = self.config.ecn && packet.is_ecn_capable();
                 let sojourn = now.since(since);
                 let cobalt = &mut queue.aqm.cobalt;
-                let signal = cobalt.signal(now, sojourn, can_mark, &self.parameters, &mut self.rng);
+                let signal = cobalt.signal(now, sojourn, can_mark, &tin.parameters, &mut self.rng);
                 if signal.congestion && can_mark {
                     counters.mark(&mut packet);
                 }
@@ -172,101 +317,15 @@ impl<P: Packet> Cake<P> {
                     continue;
                 }
                 queue.credit -= i64::from(packet.size());
+                tin.advance(now, packet.size());
                 return Some(packet);
             }
-            self.flows.retire(false);
-            self.retire(now, number);
+            tin.flows.retire(false);
+            tin.retire(now, number);
         }
         None
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::aqm::tests::TestPacket;
-
-    fn us(us: u64) -> Time {
-        Time::ZERO + Span::from_micros(us)
-    }
-
-    fn packet(flow: u32, size: u32) -> TestPacket {
-        TestPacket { flow, size, ..TestPacket::default() }
-    }
-
-    fn rng() -> Rng {
-        Rng::new(1, Stream::Aqm)
-    }
-
-    struct Bench {
-        cake: Cake<TestPacket>,
-        counters: AqmCounters<TestPacket>,
-    }
-
-    impl Bench {
-        fn new() -> Bench {
-            let cake = Cake::new(CakeConfig::default(), &mut rng());
-            Bench { cake, counters: AqmCounters::default() }
-        }
-
-        fn put(&mut self, at: Time, packet: TestPacket, limit: u32) {
-            let admits = |backlog: Backlog| backlog.packets < limit;
-            self.cake.enqueue(at, packet, 12_000_000, admits, &mut self.counters);
-        }
-    }
-
-    #[test]
-    fn a_sparse_flow_is_served_before_all_standing_queues() {
-        let mut bench = Bench::new();
-        for flow in 1..=8 {
-            (0..50).for_each(|_| bench.put(us(0), packet(flow, 1500), 1000));
-        }
-        // A quantum is 366 bytes at 12 Mbit/s: a packet takes five rounds.
-        (0..20).for_each(|_| assert!(bench.cake.dequeue(us(10), &mut bench.counters).is_some()));
-        bench.put(us(20), packet(9, 200), 1000);
-        let next = bench.cake.dequeue(us(30), &mut bench.counters);
-        assert_eq!(next.map(|packet| packet.flow), Some(9));
-    }
-
-    /// An overflow leaves a probability of 1/256; it has gone after 16 visits, a target apart, while
-    /// another flow keeps the link busy.
-    #[test]
-    fn the_state_of_an_empty_queue_decays_while_another_is_served() {
-        let mut bench = Bench::new();
-        (0..11).for_each(|_| bench.put(us(20_000), packet(1, 1500), 10));
-        let number = bench.cake.flows.queue_of(1);
-        assert!(bench.cake.flows.queues[number].aqm.cobalt.p_drop > 0.0);
-        for ms in 20..500 {
-            bench.put(us(ms * 1000), packet(2, 1500), 1000);
-            bench.cake.dequeue(us(ms * 1000), &mut bench.counters);
-        }
-        let flow = &bench.cake.flows.queues[number].aqm;
-        assert!(flow.cobalt.p_drop == 0.0 && flow.set == Set::None, "{flow:?}");
-        assert!(bench.cake.decaying.is_empty());
-    }
-
-    /// An unresponsive flow of twice the rate and another of a fifth: overflow and BLUE take only from
-    /// the first.
-    #[test]
-    fn an_unresponsive_flow_loses_by_itself_what_does_not_fit() {
-        let mut bench = Bench::new();
-        let (mut sent, mut offered) = ([0_u32; 3], [0_u32; 3]);
-        for ms in 0..60_000 {
-            let now = us(ms * 1000);
-            let mut offer = |bench: &mut Bench, flow: u32| {
-                offered[flow as usize] += 1;
-                bench.put(now, packet(flow, 1500), 100);
-            };
-            offer(&mut bench, 1);
-            offer(&mut bench, 1);
-            if ms % 5 == 0 {
-                offer(&mut bench, 2);
-            }
-            if let Some(packet) = bench.cake.dequeue(now, &mut bench.counters) {
-                sent[packet.flow as usize] += 1;
-            }
-        }
-        assert!(sent[2] + 1 >= offered[2], "{sent:?} of {offered:?}");
-        assert!(sent[1] > 45_000 && sent[1] < 48_100, "{sent:?}");
-    }
-}
+mod tests;

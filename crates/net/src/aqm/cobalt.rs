@@ -35,15 +35,19 @@ pub(super) struct Parameters {
 
 impl Parameters {
     pub(super) fn new(config: &CakeConfig, rate: u64) -> Parameters {
-        let mtu_time = (MTU * 8_000_000_000).checked_div(rate).unwrap_or(0);
-        let target = config.target.max(Span::from_nanos(mtu_time * 3 / 2));
+        let mtu_time = Span::from_nanos((MTU * 8_000_000_000).checked_div(rate).unwrap_or(0));
+        let target = config.target.max(mtu_time * 3 / 2);
         let raised = target.saturating_sub(config.target);
         Parameters {
             target,
             interval: (config.interval + raised).max(target * 2),
-            mtu_time: Span::from_nanos(mtu_time),
+            mtu_time,
             quantum: (rate / 8 / 4096).clamp(300, MTU) as i64,
         }
+    }
+
+    pub(super) fn transmission_time(&self, bytes: u32) -> Span {
+        self.mtu_time * u64::from(bytes) / MTU
     }
 }
 

@@ -106,6 +106,18 @@ impl<P: Packet, A> FlowQueues<P, A> {
         Some((since, packet))
     }
 
+    /// Removes an acknowledgement of a queue that its last packet supersedes; see [`Fifo::filter_ack`].
+    pub(super) fn filter_ack(&mut self, number: usize, aggressive: bool) -> Option<P> {
+        let packet = self.queues[number].fifo.filter_ack(aggressive)?;
+        self.backlog.remove(packet.size());
+        Some(packet)
+    }
+
+    /// Whether no queue is active.
+    pub(super) fn is_idle(&self) -> bool {
+        self.new_queues.is_empty() && self.old_queues.is_empty()
+    }
+
     /// The number of the queue with the most bytes.
     pub(super) fn longest(&self) -> usize {
         let bytes = |&number: &usize| self.queues[number].fifo.backlog().bytes;
