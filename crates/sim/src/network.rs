@@ -170,7 +170,7 @@ fn canonical_order(
         let transfers = flow.transfers.as_ref().map(|transfers| format!("{transfers:?}"));
         let external = flow.external.as_ref().map(|external| format!("{external:?}"));
         let transport = (stacks.of_flow[at], udt, flow.udp, external);
-        let keys = (&flow.from, &flow.to, flow.dscp);
+        let keys = (&flow.sender, &flow.receiver, flow.dscp);
         (transfers, times, paths, load, &flow.cc, transport, keys, &flow.name)
     });
     order
@@ -279,19 +279,20 @@ impl<'a, P: Packet> Builder<'a, P> {
     /// Sets the hosts and the DSCP of all pairs of ports, if a flow has any.
     fn set_flow_keys(&mut self, plans: &[FlowPlan], transfers: &[Transfer]) {
         let scenario = self.scenario;
-        let is_plain = |flow: &FlowSpec| (&flow.from, &flow.to, flow.dscp) == (&None, &None, 0);
+        let is_plain =
+            |flow: &FlowSpec| (&flow.sender, &flow.receiver, flow.dscp) == (&None, &None, 0);
         if scenario.flows.iter().all(is_plain) {
             return;
         }
-        let named = |flow| [&flow.from, &flow.to].into_iter().flatten();
+        let named = |flow: &'a FlowSpec| [&flow.sender, &flow.receiver].into_iter().flatten();
         let names: BTreeSet<&String> = scenario.flows.iter().flat_map(named).collect();
         let numbers: BTreeMap<&String, u32> = names.into_iter().zip(0..).collect();
         let number = |host: &Option<String>| Some(numbers[host.as_ref()?]);
         let mut keys = vec![FlowKeys::default(); self.routes_of.len()];
-        let mut set = |pair: usize, FlowSpec { from, to, dscp, .. }: &FlowSpec| {
-            let (there, back) = ([number(from), number(to)], [number(to), number(from)]);
-            keys[2 * pair] = FlowKeys { hosts: there, dscp: *dscp };
-            keys[2 * pair + 1] = FlowKeys { hosts: back, dscp: *dscp };
+        let mut set = |pair: usize, FlowSpec { sender, receiver, dscp, .. }: &FlowSpec| {
+            let [sender, receiver] = [sender, receiver].map(number);
+            keys[2 * pair] = FlowKeys { hosts: [sender, receiver], dscp: *dscp };
+            keys[2 * pair + 1] = FlowKeys { hosts: [receiver, sender], dscp: *dscp };
         };
         for (flow, plan) in scenario.flows.iter().zip(plans) {
             (0..plan.paths.len()).for_each(|at| set(plan.pair as usize + at, flow));

@@ -119,12 +119,12 @@ pub struct FlowSpec {
     /// Additional delay of acknowledgements, after those links.
     #[serde(default)]
     pub return_delay_ns: u64,
-    /// The hosts that send and receive its data; null for a host of its own.
+    /// The host that sends its data; null for a host of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub from: Option<String>,
-    /// See `from`.
+    pub sender: Option<String>,
+    /// The host that receives its data; null for a host of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub to: Option<String>,
+    pub receiver: Option<String>,
     /// The DiffServ code point of its packets in both directions, 0 to 63.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub dscp: u8,
@@ -219,8 +219,8 @@ impl FlowSpec {
             path: Vec::new(),
             return_path: Vec::new(),
             return_delay_ns: 0,
-            from: None,
-            to: None,
+            sender: None,
+            receiver: None,
             dscp: 0,
             start_ns: 0,
             stop_ns: None,
