@@ -1,8 +1,8 @@
 //! A link: a loss process, a queue, a rate and a delay, in this order.
 //!
 //! Random losses occur on arrival, before the queue, as in netem: a lost packet uses neither queue
-//! nor capacity. The rest is in `plain_link.rs`, for links with AQM, jitter, reordering, reroutes and the like in
-//! `managed_link.rs`.
+//! nor capacity. The rest is in `plain_link.rs`; for links with AQM, jitter, reordering, reroutes and the
+//! like, in `managed_link.rs`.
 
 use crate::managed_link::ManagedLink;
 use crate::plain_link::PlainLink;
@@ -59,7 +59,8 @@ pub struct Link<P> {
     plain: PlainLink<P>,
     loss: LossProcess,
     lost: u64,
-    /// AQM, jitter, reordering, reroutes, loss steps and medium. If present, it holds all packets and `plain` is empty.
+    /// AQM, jitter, reordering, reroutes, loss steps and medium. If present, it holds all packets and
+    /// `plain` is empty.
     managed: Option<Box<ManagedLink<P>>>,
 }
 

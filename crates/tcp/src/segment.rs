@@ -234,9 +234,9 @@ impl Packet for Segment {
         self.flags = self.flags.with(Flags::CE);
     }
 
-    /// Linux's cake_ack_filter: a pure acknowledgement is redundant if a later one acknowledges more by number or
-    /// SACK, and nothing less. One with the flag AE is not (cake_tcph_may_drop), and without L4S none with a
-    /// count of marks, which TCP's header has not.
+    /// Linux's cake_ack_filter: a pure acknowledgement is redundant if a later one acknowledges more by
+    /// number or SACK, and nothing less. One with the flag AE is not (cake_tcph_may_drop). Without L4S
+    /// none with a count of marks is, as TCP's header has no such count.
     fn supersedes(&self, earlier: &Segment) -> bool {
         let is_pure = |segment: &Segment| segment.flags.0 & (Flags::ACK.0 | Flags::SYN.0) == 1;
         let keeps = if earlier.is_l4s() { earlier.ace() & 4 } else { earlier.marked };

@@ -13,8 +13,8 @@
 //! A queue's bytes per round are divided by the number of bulk flows of its host ([`CakeHosts`]). A flow's
 //! queue is one of a set of eight, so that few flows share a queue.
 //!
-//! Each tin ([`CakeTins`]) has such queues and a share of the rate. The last tin within its share sends first; what
-//! a tin leaves goes to the others. COBALT's parameters follow from the tin's share.
+//! Each tin ([`CakeTins`]) has such queues and a share of the rate. The last tin within its share sends
+//! first; what a tin leaves goes to the others. COBALT's parameters follow from the tin's share.
 //!
 //! The ACK filter ([`Fifo::filter_ack`](crate::aqm::fifo::Fifo::filter_ack)) acts on arrival.
 
@@ -95,18 +95,19 @@ impl<P: Packet> Tin<P> {
         }
     }
 
-    /// The queue of a flow: its own or, without any, a free one of its set or, without any, the one that it is hashed to
-    /// (cake_hash).
+    /// The queue of a flow: its own or, without any, a free one of its set or, without any, the one that
+    /// it is hashed to (cake_hash).
     fn queue_of(&self, flow: u32) -> usize {
         let queue = |number: usize| &self.flows.queues[number].aqm;
         let hashed = self.flows.queue_of(flow);
-        if queue(hashed).tag == flow + 1 {
+        let tag = flow.wrapping_add(1);
+        if queue(hashed).tag == tag {
             return hashed;
         }
         let first = hashed - hashed % WAYS;
         let ways = WAYS.min(self.flows.queues.len() - first);
         let mut set = (0..ways).map(|way| first + (hashed - first + way) % ways);
-        let own = set.clone().find(|&number| queue(number).tag == flow + 1);
+        let own = set.clone().find(|&number| queue(number).tag == tag);
         own.or_else(|| set.find(|&number| queue(number).set == Set::None)).unwrap_or(hashed)
     }
 
@@ -123,18 +124,19 @@ impl<P: Packet> Tin<P> {
             self.next_packet = self.next_packet.max(now);
         }
         let flow = packet.flow();
-        let quantum = quantum(&self.parameters, &self.bulk_flows, hosts, rng);
-        let is_new = self.flows.push(now, number, packet, quantum);
-        let queue = &mut self.flows.queues[number].aqm;
-        queue.tag = flow + 1;
+        let is_new = self.flows.push(now, number, packet, 0);
+        let queue = &mut self.flows.queues[number];
+        let state = &mut queue.aqm;
+        state.tag = flow.wrapping_add(1);
         if is_new {
-            queue.hosts = hosts;
-            if std::mem::replace(&mut queue.set, Set::Sparse) == Set::Decaying {
+            queue.credit = quantum(&self.parameters, &self.bulk_flows, hosts, rng);
+            state.hosts = hosts;
+            if std::mem::replace(&mut state.set, Set::Sparse) == Set::Decaying {
                 self.decaying.retain(|&decaying| decaying as usize != number);
             }
-        } else if queue.set == Set::SparseWait {
-            queue.set = Set::Bulk;
-            count(&mut self.bulk_flows, queue.hosts, 1);
+        } else if state.set == Set::SparseWait {
+            state.set = Set::Bulk;
+            count(&mut self.bulk_flows, state.hosts, 1);
         }
     }
 
@@ -186,8 +188,8 @@ fn count(bulk_flows: &mut [Vec<i64>; 2], hosts: [Option<u32>; 2], change: i64) {
     }
 }
 
-/// Bytes per round of a queue: the quantum over the number of bulk flows of its source or its destination, whichever
-/// has more. Random rounding keeps the mean (cake_get_flow_quantum).
+/// Bytes per round of a queue: the quantum over the number of bulk flows of its source or its
+/// destination, whichever has more. Random rounding keeps the mean (cake_get_flow_quantum).
 fn quantum(
     parameters: &Parameters,
     bulk_flows: &[Vec<i64>; 2],

@@ -40,9 +40,9 @@ impl<P: Packet> Fifo<P> {
         Some((since, packet))
     }
 
-    /// Removes an acknowledgement that the last packet supersedes: the first of two or, if `aggressive`, one alone
-    /// that stands directly before the last packet with the same ECN echo (net/sched/sch_cake.c,
-    /// cake_ack_filter).
+    /// Removes an acknowledgement that the last packet supersedes: the first of two or, if `aggressive`,
+    /// one alone that stands directly before the last packet with the same ECN echo
+    /// (net/sched/sch_cake.c, cake_ack_filter).
     pub(crate) fn filter_ack(&mut self, aggressive: bool) -> Option<P> {
         let last = self.packets.len().checked_sub(1)?;
         let packet = |at: usize| &self.packets[at].1;

@@ -88,8 +88,8 @@ impl<P: Packet, A> FlowQueues<P, A> {
         }
     }
 
-    /// Takes the queue that is [`next`](Self::next) off its list, as it is empty: it is no longer active, or becomes
-    /// old if it is new and `stays`.
+    /// Takes the queue that is [`next`](Self::next) off its list, as it is empty: it is no longer active,
+    /// or becomes old if it is new and `stays`.
     pub(super) fn retire(&mut self, stays: bool) {
         let new = self.new_queues.pop_front();
         match new.or_else(|| self.old_queues.pop_front()) {

@@ -132,7 +132,8 @@ impl CakeTins {
     }
 
     /// The tin of a DSCP: LE and CS1 are bulk; CS2, CS3, AF2x to AF4x and TOS4 are video with four tins;
-    /// VA, EF, CS6 and CS7 are voice, with four tins CS4 and CS5 too, with three TOS4 (Linux's diffserv3 and diffserv4).
+    /// VA, EF, CS6 and CS7 are voice, with four tins CS4 and CS5 too, with three TOS4 (Linux's diffserv3
+    /// and diffserv4).
     pub(super) fn tin_of(self, dscp: u8) -> usize {
         match (self, dscp) {
             (CakeTins::Besteffort, _) => 0,

@@ -64,7 +64,7 @@ fn shares(config: CakeConfig, keys: &[FlowKeys]) -> Vec<f64> {
     sent
 }
 
-/// Host 0 has one flow and host 1 nine (the paper, section III.C: a flow's quantum is divided by the number of its host's flows).
+/// Host 0 has one flow and host 1 nine. A flow's quantum is divided by the number of its host's flows.
 #[test]
 fn hosts_share_equally_whatever_the_number_of_their_flows() {
     let of = |hosts, swap: bool| {
