@@ -238,7 +238,8 @@ impl Packet for Segment {
     /// number or SACK, and nothing less. One with the flag AE is not (cake_tcph_may_drop). Without L4S
     /// none with a count of marks is, as TCP's header has no such count.
     fn supersedes(&self, earlier: &Segment) -> bool {
-        let is_pure = |segment: &Segment| segment.flags.0 & (Flags::ACK.0 | Flags::SYN.0) == 1;
+        let is_pure =
+            |segment: &Segment| segment.flags.0 & (Flags::ACK.0 | Flags::SYN.0) == Flags::ACK.0;
         let keeps = if earlier.is_l4s() { earlier.ace() & 4 } else { earlier.marked };
         let echoes_later = earlier.timestamp.wrapping_sub(self.timestamp).cast_signed() > 0;
         if !is_pure(self) || !is_pure(earlier) || keeps != 0 || echoes_later {
