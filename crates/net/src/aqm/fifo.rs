@@ -62,12 +62,12 @@ impl<P: Packet> Fifo<P> {
         }
         let first = eligible?;
         let is_next = first + 1 == last && packet(first).ecn_echo() == packet(last).ecn_echo();
-        if !is_found && !(aggressive && is_next) {
-            return None;
+        if is_found || (aggressive && is_next) {
+            let (_, acknowledgement) = self.packets.remove(first)?;
+            self.backlog.remove(acknowledgement.size());
+            return Some(acknowledgement);
         }
-        let (_, acknowledgement) = self.packets.remove(first)?;
-        self.backlog.remove(acknowledgement.size());
-        Some(acknowledgement)
+        None
     }
 }
 
