@@ -3,8 +3,8 @@
 use crate::call::{Call, CallKind, OptionKind, Resolved, Values};
 use crate::quantity::{PACKETS, SIZE, TIME, ValueError, fail};
 use dumbbell_net::{
-    AqmConfig, CakeConfig, CodelConfig, DualPi2Config, FqCodelConfig, FqPieConfig, PieConfig,
-    RedConfig, RedUnit, StepConfig, StepThreshold,
+    AckFilter, AqmConfig, CakeConfig, CakeHosts, CakeTins, CodelConfig, DualPi2Config,
+    FqCodelConfig, FqPieConfig, PieConfig, RedConfig, RedUnit, StepConfig, StepThreshold,
 };
 use dumbbell_units::Span;
 use serde_json::Value;
@@ -64,9 +64,31 @@ const QUEUES: OptionKind =
 pub static AQMS: &[CallKind] = &[
     CallKind {
         name: "cake",
-        about: "CAKE's queues for one path: COBALT in one queue per flow, as in Linux; without hosts, tins \
-                and ACK filter",
-        options: &[TARGET, INTERVAL, ECN, QUEUES],
+        about: "CAKE's queues, as in Linux: COBALT in one queue per flow, hosts, DiffServ's tins, ACK filter",
+        options: &[
+            TARGET,
+            INTERVAL,
+            ECN,
+            QUEUES,
+            option(
+                "hosts",
+                "triple-isolate",
+                Values::OneOf(&["flows", "dual-srchost", "dual-dsthost", "triple-isolate"]),
+                "between what the rate is shared: flows alone, or hosts and then the flows of each",
+            ),
+            option(
+                "tins",
+                "diffserv3",
+                Values::OneOf(&["besteffort", "diffserv3", "diffserv4"]),
+                "the classes of traffic by the flows' dscp",
+            ),
+            option(
+                "ack_filter",
+                "off",
+                Values::OneOf(&["off", "on", "aggressive"]),
+                "whether redundant TCP acknowledgements are dropped; at least two stay if on, one if aggressive",
+            ),
+        ],
     },
     CallKind {
         name: "codel",
@@ -226,6 +248,17 @@ pub fn config(aqm: &Resolved) -> AqmConfig {
             interval: span("interval"),
             ecn: aqm.is_on("ecn"),
             queues: u32::try_from(aqm.whole("queues")).unwrap_or(u32::MAX),
+            // In the order of the names.
+            hosts: [
+                CakeHosts::Flows,
+                CakeHosts::DualSrchost,
+                CakeHosts::DualDsthost,
+                CakeHosts::TripleIsolate,
+            ][aqm.place("hosts")],
+            tins: [CakeTins::Besteffort, CakeTins::Diffserv3, CakeTins::Diffserv4]
+                [aqm.place("tins")],
+            ack_filter: [AckFilter::Off, AckFilter::On, AckFilter::Aggressive]
+                [aqm.place("ack_filter")],
         }),
         "pie" => AqmConfig::Pie(pie(aqm)),
         "fq_pie" => AqmConfig::FqPie(FqPieConfig {
@@ -321,6 +354,17 @@ mod tests {
     }
 
     #[test]
+    fn cake_has_hosts_tins_and_an_ack_filter() {
+        let AqmConfig::Cake(cake) = config(&resolved(json!({
+            "name": "cake", "hosts": "dual-dsthost", "tins": "diffserv4", "ack_filter": true,
+        }))) else {
+            panic!("CAKE is expected")
+        };
+        assert_eq!(cake.hosts, CakeHosts::DualDsthost);
+        assert_eq!((cake.tins, cake.ack_filter), (CakeTins::Diffserv4, AckFilter::On));
+    }
+
+    #[test]
     fn red_takes_its_thresholds_in_bytes_too() {
         let aqm = resolved(json!({"name": "red", "min": "30 kB", "max": "90 kB"}));
         let AqmConfig::Red(red) = config(&aqm) else { panic!("RED is expected") };
@@ -350,6 +394,10 @@ mod tests {
             ("red(min=5 kB)", "both in packets or both in bytes"),
             ("red(min=50 packets)", "min is more than max"),
             ("red(weight=0)", "weight: 0 is nothing"),
+            (
+                "cake(hosts=triple-isolated)",
+                "(did you mean \"triple-isolate\"?); write flows, dual-srchost",
+            ),
             ("dualpi2(tupdate=1 us)", "dualpi2: tupdate: less than 100 us"),
             ("dualpi2(coupling=2)", "dualpi2 has no option \"coupling\""),
             ("step(threshold=5)", "step: threshold: \"5\" lacks a unit"),

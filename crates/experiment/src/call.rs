@@ -54,6 +54,8 @@ pub enum Values {
     Count(u64, u64),
     /// `on` or `off`.
     Switch,
+    /// One of these names.
+    OneOf(&'static [&'static str]),
 }
 
 impl Call {
@@ -186,6 +188,8 @@ pub enum OptionValue {
     Count(u64),
     /// On or off.
     Switch(bool),
+    /// A name, by its place among those of the option.
+    Name(&'static [&'static str], usize),
 }
 
 impl Resolved {
@@ -227,6 +231,14 @@ impl Resolved {
         }
     }
 
+    /// The place of a name among those of its option.
+    pub(crate) fn place(&self, option: &str) -> usize {
+        match self.value(option) {
+            OptionValue::Name(_, place) => place,
+            value => unreachable!("{option} is a name, not {value:?}"),
+        }
+    }
+
     /// Whether a switch is on.
     pub(crate) fn is_on(&self, option: &str) -> bool {
         self.value(option) == OptionValue::Switch(true)
@@ -248,6 +260,7 @@ impl Display for OptionValue {
             OptionValue::Number(number) => f.write_str(&format_number(*number)),
             OptionValue::Count(count) => write!(f, "{count}"),
             OptionValue::Switch(is_on) => f.write_str(if *is_on { "on" } else { "off" }),
+            OptionValue::Name(names, place) => f.write_str(names[*place]),
         }
     }
 }
@@ -301,6 +314,13 @@ impl Values {
                 "on" | "true" => Ok(OptionValue::Switch(true)),
                 "off" | "false" => Ok(OptionValue::Switch(false)),
                 _ => fail!("{} is not a switch; write on or off", shown(value)),
+            },
+            Values::OneOf(names) => match names.iter().position(|&name| name == text) {
+                Some(place) => Ok(OptionValue::Name(names, place)),
+                None => {
+                    let hint = did_you_mean(text, names.iter().copied());
+                    fail!("{} is not known here{hint}; write {}", shown(value), names.join(", "))
+                }
             },
         }
     }

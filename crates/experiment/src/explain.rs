@@ -186,6 +186,7 @@ fn values(values: Values) -> String {
         Values::Number(max) => format!("a number from 0 to {max}"),
         Values::Count(min, max) => format!("a whole number from {min} to {max}"),
         Values::Switch => "on or off".to_owned(),
+        Values::OneOf(names) => format!("one of {}", names.join(", ")),
     }
 }
 

@@ -97,6 +97,8 @@ pub enum Kind {
     Reorder,
     /// A congestion control algorithm.
     Algorithm,
+    /// The name of a DiffServ code point.
+    Dscp,
     /// A scheduler of multipath connections.
     Scheduler,
     /// `tcp`, `udt`, `udp`, `quic`, `rtp`, `sabul`, `rbudp` or `tsunami`.
@@ -345,6 +347,24 @@ pub static FLOW: Table = Table {
             Kind::Path,
             DefaultValue::EmptyList,
             "the links that its acknowledgements cross, such as [\"up\"]",
+        ),
+        key(
+            "sender",
+            Kind::Name,
+            DefaultValue::Absent("a host of its own"),
+            "the host that sends its data, such as \"laptop\"; for queues that share a rate between hosts (cake)",
+        ),
+        key(
+            "receiver",
+            Kind::Name,
+            DefaultValue::Absent("a host of its own"),
+            "the host that receives its data",
+        ),
+        key(
+            "dscp",
+            Kind::Dscp,
+            DefaultValue::Absent("\"CS0\", best effort"),
+            "the DiffServ code point of its packets in both directions, such as \"EF\"; for queues with tins (cake)",
         ),
         key(
             "rtt",

@@ -104,6 +104,12 @@ pub struct Flow {
     pub rtts: Option<Vec<String>>,
     /// The links that acknowledgements cross.
     pub return_path: Vec<String>,
+    /// The host that sends its data.
+    pub sender: Option<String>,
+    /// The host that receives its data.
+    pub receiver: Option<String>,
+    /// The name of its DiffServ code point.
+    pub dscp: Option<String>,
     /// Base RTT: a time.
     pub rtt: Option<String>,
     /// When it starts: a time.

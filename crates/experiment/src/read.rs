@@ -23,6 +23,33 @@ use std::collections::HashSet;
 /// The maximum number of seeds.
 pub(crate) const MAX_SEEDS: u64 = 100_000;
 
+/// The DiffServ code points (RFC 2474, 2597, 3246, 5865, 8622).
+pub(crate) const DSCPS: [(&str, u8); 23] = [
+    ("CS0", 0),
+    ("LE", 1),
+    ("CS1", 8),
+    ("AF11", 10),
+    ("AF12", 12),
+    ("AF13", 14),
+    ("CS2", 16),
+    ("AF21", 18),
+    ("AF22", 20),
+    ("AF23", 22),
+    ("CS3", 24),
+    ("AF31", 26),
+    ("AF32", 28),
+    ("AF33", 30),
+    ("CS4", 32),
+    ("AF41", 34),
+    ("AF42", 36),
+    ("AF43", 38),
+    ("CS5", 40),
+    ("VA", 44),
+    ("EF", 46),
+    ("CS6", 48),
+    ("CS7", 56),
+];
+
 pub(crate) const TRANSPORTS: [&str; 8] =
     ["tcp", "udt", "udp", "quic", "rtp", "sabul", "rbudp", "tsunami"];
 
@@ -305,6 +332,7 @@ fn scalar(key: &Key, value: &Value) -> Result<Value, ValueError> {
         Kind::Algorithm if value.is_string() || value.is_object() => {
             algorithm::check(value).map(Value::from)
         }
+        Kind::Dscp => one_of("DiffServ code point", &DSCPS.map(|(name, _)| name), key, value),
         Kind::Scheduler => one_of("scheduler", Scheduler::NAMES, key, value),
         Kind::Transport => one_of("transport", &TRANSPORTS, key, value),
         Kind::Stack => match value {

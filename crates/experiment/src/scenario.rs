@@ -8,6 +8,7 @@ use crate::model::{Experiment, Flow, Link};
 use crate::options::flow_udt;
 use crate::quantity::{PACKETS, Queue, RATE, SIZE, TIME};
 use crate::quic::{flow_quic, quic_fields};
+use crate::read::DSCPS;
 use crate::resolve::checked;
 use crate::rtp::{flow_rtp, scenario_options};
 use crate::timeline::{parse_rates, parse_reroutes};
@@ -170,6 +171,12 @@ fn flow_spec(
         path: first.path,
         return_path: first.return_path,
         return_delay_ns: first.return_delay_ns,
+        sender: flow.sender.clone(),
+        receiver: flow.receiver.clone(),
+        dscp: flow
+            .dscp
+            .as_ref()
+            .map_or(0, |dscp| DSCPS.iter().find(|(name, _)| name == dscp).expect(RESOLVED).1),
         start_ns: checked(&TIME, &flow.start),
         stop_ns: flow.stop.as_ref().map(|stop| checked(&TIME, stop)),
         bytes: flow.bytes.as_ref().map(|bytes| checked(&SIZE, bytes)),

@@ -13,7 +13,7 @@ use crate::medium::MEDIA;
 use crate::options::{OptionValues, STACK_OPTIONS, TransportOption, UDT_OPTIONS};
 use crate::quantity::{Dimension, NO_QUEUE, QUEUE_DIMENSIONS, RATE, SIZE, TIME, UNLIMITED};
 use crate::quic::QUIC_OPTIONS;
-use crate::read::{MAX_SEEDS, TRANSPORTS, all_stacks};
+use crate::read::{DSCPS, MAX_SEEDS, TRANSPORTS, all_stacks};
 use crate::rtp::{RTP_OPTIONS, media_names};
 use crate::sweep::COMBINE;
 use crate::template::TEMPLATES;
@@ -138,6 +138,7 @@ fn value(kind: Kind) -> Value {
             json!({"type": "string", "pattern": format!(r"^\s*{NUMBER}\s*%? by {NUMBER}\s*({time})\s*$")})
         }
         Kind::Algorithm => algorithm(),
+        Kind::Dscp => json!({"enum": DSCPS.map(|(name, _)| name)}),
         Kind::Scheduler => json!({"enum": Scheduler::NAMES}),
         Kind::Transport => json!({"enum": TRANSPORTS}),
         Kind::Stack => json!({"enum": Stack::NAMES}),
@@ -206,6 +207,7 @@ fn option_of_call(values: Values) -> Value {
             json!({"type": ["integer", "string"], "minimum": min, "maximum": max})
         }
         Values::Switch => json!({"enum": [true, false, "on", "off"]}),
+        Values::OneOf(names) => json!({"enum": names}),
     }
 }
 

@@ -12,6 +12,7 @@ mod loss;
 mod managed_link;
 mod medium;
 mod piecewise_rate;
+mod plain_link;
 mod prefetch;
 mod queue;
 mod rng;
@@ -22,8 +23,8 @@ mod trace;
 
 pub use application::Application;
 pub use aqm::{
-    AqmConfig, CakeConfig, CodelConfig, DualPi2Config, FqCodelConfig, FqPieConfig, PieConfig,
-    RedConfig, RedUnit, StepConfig, StepThreshold,
+    AckFilter, AqmConfig, CakeConfig, CakeHosts, CakeTins, CodelConfig, DualPi2Config, FlowKeys,
+    FqCodelConfig, FqPieConfig, PieConfig, RedConfig, RedUnit, StepConfig, StepThreshold,
 };
 pub use constant_rate::ConstantRate;
 pub use delay_stage::Reordering;
@@ -64,6 +65,16 @@ pub trait Packet {
 
     /// Sets congestion experienced (RFC 3168: CE). Called on ECN-capable packets only.
     fn mark(&mut self) {}
+
+    /// Whether this acknowledgement makes an earlier one of the same flow redundant (CAKE's ACK filter).
+    fn supersedes(&self, _earlier: &Self) -> bool {
+        false
+    }
+
+    /// The congestion that an acknowledgement echoes: the flags ECE and CWR.
+    fn ecn_echo(&self) -> u8 {
+        0
+    }
 }
 
 /// A protocol engine without I/O: one end of a flow.

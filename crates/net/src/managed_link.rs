@@ -10,10 +10,11 @@ use crate::aqm::AqmQueue;
 use crate::delay_stage::{DelayStage, Jitter};
 use crate::loss::LossSteps;
 use crate::medium::Medium;
+use crate::plain_link::PlainLink;
 use crate::shaper::Shaper;
-use crate::{DropReason, Limit, Link, LinkConfig, LinkStatistics, Packet};
+use crate::{DropReason, FlowKeys, Limit, LinkConfig, LinkStatistics, Packet};
 use dumbbell_units::{Span, Time};
-use std::collections::VecDeque;
+use std::sync::Arc;
 
 #[derive(Clone, Debug)]
 pub(crate) struct ManagedLink<P> {
@@ -32,45 +33,36 @@ pub(crate) struct ManagedLink<P> {
 /// What a packet crosses once it is transmitted.
 #[derive(Clone, Debug)]
 enum Path<P> {
-    /// A plain link.
-    Plain(Link<P>),
-    /// A plain link for the sizes of the packets, which have a jitter and stay in order.
-    InOrder(Link<Leaving>, VecDeque<P>, Jitter),
+    /// A plain link, and the jitter of packets that stay in order.
+    InOrder(PlainLink<Timed<P>>, Option<Jitter>),
     /// A plain link for the sizes of the packets, and the delay stage with the packets on the plain
     /// link and behind it. The plain link is first in, first out, so the time at which a packet will
     /// have crossed it is known when it enters.
-    Delayed(Link<SizeOnly>, DelayStage<P>),
+    Delayed(PlainLink<SizeOnly>, DelayStage<P>),
 }
 
 impl<P: Packet> Path<P> {
     fn push(&mut self, now: Time, packet: P) -> Result<(), DropReason> {
         match self {
-            Path::Plain(link) => link.push(now, packet),
-            Path::InOrder(link, packets, jitter) => {
-                link.push(now, Leaving { size: packet.size(), delivery: Time::MAX })?;
-                let delivery = jitter.delivery(link.last_arrival());
-                link.last_mut().expect("it was pushed").delivery = delivery;
-                packets.push_back(packet);
-                Ok(())
+            Path::InOrder(link, jitter) => {
+                link.push(now, Timed { packet, not_before: Time::ZERO })?;
+                if let Some(jitter) = jitter {
+                    let delivery = jitter.delivery(link.last_arrival());
+                    link.last_mut().expect("it was pushed").not_before = delivery;
+                }
             }
             Path::Delayed(link, delay_stage) => {
                 link.push(now, SizeOnly(packet.size()))?;
                 delay_stage.push(link.last_arrival(), packet);
-                Ok(())
             }
         }
+        Ok(())
     }
 
     fn pop(&mut self, now: Time) -> Option<P> {
         match self {
-            Path::Plain(link) => link.pop(now),
-            Path::InOrder(link, packets, _) => {
-                if link.first()?.delivery > now {
-                    return None;
-                }
-                link.pop(now);
-                packets.pop_front()
-            }
+            Path::InOrder(link, _) if link.first()?.not_before > now => None,
+            Path::InOrder(link, _) => Some(link.pop(now)?.packet),
             Path::Delayed(link, delay_stage) => {
                 while link.pop(now).is_some() {}
                 delay_stage.pop(now)
@@ -80,63 +72,60 @@ impl<P: Packet> Path<P> {
 
     fn next_arrival(&self) -> Time {
         match self {
-            Path::Plain(link) => link.next_arrival(),
-            Path::InOrder(link, ..) => link.first().map_or(Time::MAX, |first| first.delivery),
+            Path::InOrder(link, _) => {
+                let not_before = link.first().map_or(Time::ZERO, |first| first.not_before);
+                link.next_arrival().max(not_before)
+            }
             Path::Delayed(_, delay_stage) => delay_stage.next_delivery(),
         }
     }
 
     fn next_arrival_is_final(&self) -> bool {
         match self {
-            Path::Plain(link) => link.next_arrival_is_final(),
-            Path::InOrder(link, ..) => link.next_arrival_is_final(),
+            Path::InOrder(link, _) => !link.is_empty(),
             Path::Delayed(_, delay_stage) => delay_stage.next_delivery_is_final(),
         }
     }
 
     fn shaper(&self) -> &Shaper {
         match self {
-            Path::Plain(link) => link.shaper(),
-            Path::InOrder(link, ..) => link.shaper(),
+            Path::InOrder(link, _) => link.shaper(),
             Path::Delayed(link, _) => link.shaper(),
         }
     }
 
     fn delay(&self) -> Span {
         match self {
-            Path::Plain(link) => link.delay(),
-            Path::InOrder(link, ..) => link.delay(),
+            Path::InOrder(link, _) => link.delay(),
             Path::Delayed(link, _) => link.delay(),
         }
     }
 
     fn len(&self) -> usize {
         match self {
-            Path::Plain(link) => link.len(),
-            Path::InOrder(link, ..) => link.len(),
+            Path::InOrder(link, _) => link.len(),
             Path::Delayed(_, delay_stage) => delay_stage.len(),
         }
     }
 
     fn statistics(&mut self, now: Time) -> LinkStatistics {
         match self {
-            Path::Plain(link) => link.statistics(now),
-            Path::InOrder(link, ..) => link.statistics(now),
+            Path::InOrder(link, _) => link.statistics(now),
             Path::Delayed(link, _) => link.statistics(now),
         }
     }
 }
 
-/// A packet on the plain link of a path with jitter: its size in bytes, and when it is delivered.
+/// A packet on a path in order, and before which time it is not delivered.
 #[derive(Clone, Copy, Debug)]
-struct Leaving {
-    size: u32,
-    delivery: Time,
+struct Timed<P> {
+    packet: P,
+    not_before: Time,
 }
 
-impl Packet for Leaving {
+impl<P: Packet> Packet for Timed<P> {
     fn size(&self) -> u32 {
-        self.size
+        self.packet.size()
     }
 }
 
@@ -166,13 +155,12 @@ impl<P: Packet> ManagedLink<P> {
         };
         let queue = if aqm.is_some() { Limit::Unlimited } else { queue };
         let plain = LinkConfig { queue, ..config.clone() };
-        let path = if has_plain_delay && medium.is_none() {
-            Path::Plain(Link::plain(&plain))
-        } else if in_order && medium.is_none() {
-            Path::InOrder(Link::plain(&plain), VecDeque::new(), Jitter::new(jitter, seed))
+        let path = if in_order && medium.is_none() {
+            let jitter = (!jitter.is_zero()).then(|| Jitter::new(jitter, seed));
+            Path::InOrder(PlainLink::new(&plain), jitter)
         } else {
             let delay_stage = DelayStage::new(jitter, reordering, extra_delays(config), seed);
-            Path::Delayed(Link::plain(&plain), delay_stage)
+            Path::Delayed(PlainLink::new(&plain), delay_stage)
         };
         let medium = medium.map(|medium| Medium::new(medium, seed));
         let loss_steps = (!loss_steps.is_empty()).then(|| LossSteps::new(loss_steps.clone(), seed));
@@ -226,7 +214,7 @@ impl<P: Packet> ManagedLink<P> {
         self.path.next_arrival().min(start + self.path.delay())
     }
 
-    /// See [`Link::next_arrival_is_final`].
+    /// See [`Link::next_arrival_is_final`](crate::Link::next_arrival_is_final).
     #[inline(never)]
     pub(crate) fn next_arrival_is_final(&self) -> bool {
         self.aqm.is_none() && self.path.next_arrival_is_final()
@@ -306,6 +294,12 @@ impl<P: Packet> ManagedLink<P> {
         backlog.packets += link.backlog.packets;
         backlog.bytes += link.backlog.bytes;
         LinkStatistics { dropped, marked, backlog, queueing_delay, ..link }
+    }
+
+    pub(crate) fn set_flow_keys(&mut self, keys: &Arc<[FlowKeys]>) {
+        if let Some(aqm) = &mut self.aqm {
+            aqm.set_flow_keys(keys);
+        }
     }
 
     pub(crate) fn record_discarded(&mut self) {

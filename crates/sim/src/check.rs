@@ -173,6 +173,7 @@ impl FlowSpec {
         let here = || ScenarioPart::Flow(self.name.clone());
         ensure_time(self.return_delay_ns, 0, here, "return_delay_ns")?;
         self.check_multipath()?;
+        ensure(self.dscp < 64, here, "dscp", self.dscp, "a number from 0 to 63")?;
         ensure_time(self.start_ns, 0, here, "start_ns")?;
         if let Some(stop) = self.stop_ns {
             let start = self.start_ns.saturating_add(jitter_ns);

@@ -118,6 +118,14 @@ impl<P: Packet> Packet for RoutedPacket<P> {
     fn mark(&mut self) {
         self.packet.mark();
     }
+
+    fn supersedes(&self, earlier: &Self) -> bool {
+        self.packet.supersedes(&earlier.packet)
+    }
+
+    fn ecn_echo(&self) -> u8 {
+        self.packet.ecn_echo()
+    }
 }
 
 /// The simulation engine: links, endpoints and the clock.

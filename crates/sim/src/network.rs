@@ -11,10 +11,10 @@ use crate::scenario::{
     FlowSpec, LinkSpec, PathSpec, QueueSpec, Scenario, ScenarioError, ScenarioPart,
 };
 use crate::seeds::{self, Purpose};
-use dumbbell_net::{Limit, Link, LinkConfig, LinkId, Packet, RouteId, Routes};
+use dumbbell_net::{FlowKeys, Limit, Link, LinkConfig, LinkId, Packet, RouteId, Routes};
 use dumbbell_tcp::Stack;
 use dumbbell_units::{Span, Time};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
@@ -102,6 +102,7 @@ impl<P: Packet> Network<P> {
         }
         let flows: Vec<FlowPlan> = flows.into_iter().flatten().collect();
         let transfers = builder.add_transfers(&flows);
+        builder.set_flow_keys(&flows, &transfers);
         let Builder { links, routes, routes_of, .. } = builder;
         Ok(Network { links, routes, routes_of, flows, transfers })
     }
@@ -169,7 +170,8 @@ fn canonical_order(
         let transfers = flow.transfers.as_ref().map(|transfers| format!("{transfers:?}"));
         let external = flow.external.as_ref().map(|external| format!("{external:?}"));
         let transport = (stacks.of_flow[at], udt, flow.udp, external);
-        (transfers, times, paths, load, &flow.cc, transport, &flow.name)
+        let keys = (&flow.sender, &flow.receiver, flow.dscp);
+        (transfers, times, paths, load, &flow.cc, transport, keys, &flow.name)
     });
     order
 }
@@ -272,6 +274,35 @@ impl<'a, P: Packet> Builder<'a, P> {
             self.routes_of.extend([self.routes_of[sender], self.routes_of[sender + 1]]);
         }
         transfers
+    }
+
+    /// Sets the hosts and the DSCP of all pairs of ports, if a flow has any.
+    fn set_flow_keys(&mut self, plans: &[FlowPlan], transfers: &[Transfer]) {
+        let scenario = self.scenario;
+        let is_plain =
+            |flow: &FlowSpec| (&flow.sender, &flow.receiver, flow.dscp) == (&None, &None, 0);
+        if scenario.flows.iter().all(is_plain) {
+            return;
+        }
+        let named = |flow: &'a FlowSpec| [&flow.sender, &flow.receiver].into_iter().flatten();
+        let names: BTreeSet<&String> = scenario.flows.iter().flat_map(named).collect();
+        let numbers: BTreeMap<&String, u32> = names.into_iter().zip(0..).collect();
+        let number = |host: &Option<String>| Some(numbers[host.as_ref()?]);
+        let mut keys = vec![FlowKeys::default(); self.routes_of.len()];
+        let mut set = |pair: usize, FlowSpec { sender, receiver, dscp, .. }: &FlowSpec| {
+            let [sender, receiver] = [sender, receiver].map(number);
+            keys[2 * pair] = FlowKeys { hosts: [sender, receiver], dscp: *dscp };
+            keys[2 * pair + 1] = FlowKeys { hosts: [receiver, sender], dscp: *dscp };
+        };
+        for (flow, plan) in scenario.flows.iter().zip(plans) {
+            (0..plan.paths.len()).for_each(|at| set(plan.pair as usize + at, flow));
+        }
+        let first = self.routes_of.len() / 2 - transfers.len();
+        for (transfer, pair) in transfers.iter().zip(first..) {
+            set(pair, &scenario.flows[transfer.flow as usize]);
+        }
+        let keys = Arc::from(keys);
+        self.links.iter_mut().for_each(|link| link.set_flow_keys(&keys));
     }
 
     /// Adds the routes of a pair of ports.

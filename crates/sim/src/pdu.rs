@@ -102,4 +102,12 @@ impl Packet for Pdu {
             Pdu::Datagram(datagram) => datagram.mark(),
         }
     }
+
+    fn supersedes(&self, earlier: &Pdu) -> bool {
+        matches!((self, earlier), (Pdu::Tcp(later), Pdu::Tcp(earlier)) if later.supersedes(earlier))
+    }
+
+    fn ecn_echo(&self) -> u8 {
+        if let Pdu::Tcp(segment) = self { segment.ecn_echo() } else { 0 }
+    }
 }

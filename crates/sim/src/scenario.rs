@@ -119,6 +119,15 @@ pub struct FlowSpec {
     /// Additional delay of acknowledgements, after those links.
     #[serde(default)]
     pub return_delay_ns: u64,
+    /// The host that sends its data; null for a host of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sender: Option<String>,
+    /// The host that receives its data; null for a host of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub receiver: Option<String>,
+    /// The DiffServ code point of its packets in both directions, 0 to 63.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub dscp: u8,
     /// When the connection is opened, jitter excluded.
     #[serde(default)]
     pub start_ns: u64,
@@ -210,6 +219,9 @@ impl FlowSpec {
             path: Vec::new(),
             return_path: Vec::new(),
             return_delay_ns: 0,
+            sender: None,
+            receiver: None,
+            dscp: 0,
             start_ns: 0,
             stop_ns: None,
             bytes: None,
@@ -250,6 +262,10 @@ impl FlowSpec {
 
 fn lowest_rtt() -> String {
     Scheduler::NAMES[0].to_owned()
+}
+
+fn is_zero(dscp: &u8) -> bool {
+    *dscp == 0
 }
 
 fn default_seed() -> u64 {

@@ -198,6 +198,11 @@ impl Segment {
         })
     }
 
+    /// L4S acknowledgement: the flags AE, CWR and ECE, which count marks from 5 on (RFC 9768, section 3.2.1).
+    const fn ace(&self) -> u8 {
+        self.marked.wrapping_add(5) & 7
+    }
+
     /// Whether this is an acknowledgement or part of the handshake, not data.
     #[inline]
     pub(crate) const fn is_control(&self) -> bool {
@@ -227,6 +232,30 @@ impl Packet for Segment {
 
     fn mark(&mut self) {
         self.flags = self.flags.with(Flags::CE);
+    }
+
+    /// Linux's cake_ack_filter: a pure acknowledgement is redundant if a later one acknowledges more by
+    /// number or SACK, and nothing less. One with the flag AE is not (cake_tcph_may_drop). Without L4S
+    /// none with a count of marks is, as TCP's header has no such count.
+    fn supersedes(&self, earlier: &Segment) -> bool {
+        let is_pure =
+            |segment: &Segment| segment.flags.0 & (Flags::ACK.0 | Flags::SYN.0) == Flags::ACK.0;
+        let keeps = if earlier.is_l4s() { earlier.ace() & 4 } else { earlier.marked };
+        let echoes_later = earlier.timestamp.wrapping_sub(self.timestamp).cast_signed() > 0;
+        if !is_pure(self) || !is_pure(earlier) || keeps != 0 || echoes_later {
+            return false;
+        }
+        let is_kept = |(start, end)| {
+            start < earlier.number || !self.blocks().any(|sack| sack.0 <= start && end <= sack.1)
+        };
+        let sacked =
+            |segment: &Segment| segment.blocks().map(|(start, end)| end - start).sum::<u32>();
+        let has_more = self.number > earlier.number || sacked(self) > sacked(earlier);
+        earlier.number <= self.number && has_more && !earlier.blocks().any(is_kept)
+    }
+
+    fn ecn_echo(&self) -> u8 {
+        if self.is_l4s() { self.ace() & 3 } else { self.flags.0 & Flags::ECE.0 }
     }
 }
 
@@ -261,6 +290,45 @@ mod tests {
         let mut marked = packet(Flags::ECT_0);
         marked.mark();
         assert_eq!((marked.flags, marked.is_l4s()), (Flags::CE, true));
+    }
+
+    /// cake_tcph_sack_compare and cake_tcph_may_drop, rule by rule.
+    #[test]
+    fn an_acknowledgement_supersedes_one_that_says_nothing_more() {
+        let ack = |number, timestamp, blocks: &[(u32, u32)]| {
+            let mut segment =
+                Segment { number, timestamp, flags: Flags::ACK, ..Segment::default() };
+            segment.set_blocks(blocks.iter().copied());
+            segment
+        };
+        let later = ack(10, 7, &[(12, 14)]);
+        for (earlier, expected, why) in [
+            (ack(9, 7, &[]), true, "a smaller number"),
+            (ack(10, 7, &[]), true, "the same number and no SACK"),
+            (ack(10, 7, &[(12, 13)]), true, "a part of the SACK block"),
+            (ack(10, 7, &[(12, 14)]), false, "a duplicate"),
+            (ack(11, 7, &[]), false, "a larger number"),
+            (ack(9, 7, &[(12, 15)]), false, "a SACK block that is not in the later one"),
+            (ack(9, 7, &[(3, 4), (12, 13)]), false, "a D-SACK"),
+            (ack(9, 8, &[]), false, "a later timestamp"),
+            (Segment { flags: Flags::default(), ..ack(9, 7, &[]) }, false, "data"),
+            (Segment { marked: 1, ..ack(9, 7, &[]) }, false, "a count of marks"),
+            (Segment { flags: Flags::ACK.with(Flags::ECE), ..ack(9, 7, &[]) }, true, "ECE"),
+        ] {
+            assert_eq!(later.supersedes(&earlier), expected, "{why}");
+        }
+        let ecn = |flags| Segment { flags, ..Segment::default() }.ecn_echo();
+        assert_ne!(ecn(Flags::ACK), ecn(Flags::ACK.with(Flags::ECE)));
+    }
+
+    /// r.cep starts at 5 = 0b101 (RFC 9768): AE is set for marks 0 to 2, not for 3 to 6.
+    #[test]
+    fn an_l4s_acknowledgement_with_ae_is_not_superseded() {
+        let flags = Flags::ACK.with(Flags::ECT_1);
+        let later = Segment { number: 9, flags, ..Segment::default() };
+        let supersedes = |marked| later.supersedes(&Segment { marked, number: 1, ..later });
+        let found: Vec<bool> = (0..8).map(supersedes).collect();
+        assert_eq!(found, [false, false, false, true, true, true, true, false]);
     }
 
     #[test]

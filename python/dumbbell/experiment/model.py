@@ -156,6 +156,11 @@ class Flow(_Table):
         return_paths: For each of `paths` the links that acknowledgements cross.
         rtts: For each of `paths` its base RTT; twice the delay of the path if not given.
         return_path: The links that its acknowledgements cross.
+        sender: The host that sends its data, for queues that share a rate between hosts; one of its own
+            if not given.
+        receiver: The host that receives its data; one of its own if not given.
+        dscp: The DiffServ code point of its packets in both directions, such as ``"EF"``;
+            best effort if not given.
         rtt: The round-trip time without queues; twice the delay of its path if not given.
         start: When it starts, such as ``"30 s"``.
         stop: When it stops; None for never.
@@ -193,6 +198,9 @@ class Flow(_Table):
     return_paths: list[list[str]] | None = None
     rtts: list[str] | None = None
     return_path: list[str] = field(default_factory=list)
+    sender: str | None = None
+    receiver: str | None = None
+    dscp: str | None = None
     rtt: str | None = None
     start: str = "0 s"
     stop: str | None = None

@@ -39,6 +39,36 @@ impl<P: Packet> Fifo<P> {
         self.backlog.remove(packet.size());
         Some((since, packet))
     }
+
+    /// Removes an acknowledgement that the last packet supersedes: the first of two or, if `aggressive`,
+    /// one alone that stands directly before the last packet with the same ECN echo
+    /// (net/sched/sch_cake.c, cake_ack_filter).
+    pub(crate) fn filter_ack(&mut self, aggressive: bool) -> Option<P> {
+        let last = self.packets.len().checked_sub(1)?;
+        let packet = |at: usize| &self.packets[at].1;
+        let mut eligible = None;
+        let mut is_found = false;
+        for at in (0..last).filter(|&at| packet(at).flow() == packet(last).flow()) {
+            // An acknowledgement whose successor echoes something else carries information.
+            eligible = eligible.filter(|&first| packet(first).ecn_echo() == packet(at).ecn_echo());
+            if !packet(last).supersedes(packet(at)) {
+                continue;
+            }
+            is_found = eligible.is_some();
+            if is_found {
+                break;
+            }
+            eligible = Some(at);
+        }
+        let first = eligible?;
+        let is_next = first + 1 == last && packet(first).ecn_echo() == packet(last).ecn_echo();
+        if is_found || (aggressive && is_next) {
+            let (_, acknowledgement) = self.packets.remove(first)?;
+            self.backlog.remove(acknowledgement.size());
+            return Some(acknowledgement);
+        }
+        None
+    }
 }
 
 /// Drops and marks of an AQM queue.
@@ -81,5 +111,69 @@ impl<P: Packet> AqmCounters<P> {
         }
         self.discard(now, DropReason::Early, packet);
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An acknowledgement of `number` with an ECN echo; 0 acknowledges nothing.
+    #[derive(Clone, Copy, Debug)]
+    struct Ack {
+        flow: u32,
+        number: u32,
+        ecn_echo: u8,
+    }
+
+    impl Packet for Ack {
+        fn size(&self) -> u32 {
+            52
+        }
+
+        fn flow(&self) -> u32 {
+            self.flow
+        }
+
+        fn supersedes(&self, earlier: &Ack) -> bool {
+            earlier.number > 0 && self.number > earlier.number
+        }
+
+        fn ecn_echo(&self) -> u8 {
+            self.ecn_echo
+        }
+    }
+
+    /// The numbers of (flow, number, echo) that stay queued.
+    fn filtered(aggressive: bool, acks: &[(u32, u32, u8)]) -> Vec<u32> {
+        let mut fifo = Fifo::default();
+        for &(flow, number, ecn_echo) in acks {
+            fifo.push(Time::ZERO, Ack { flow, number, ecn_echo });
+            fifo.filter_ack(aggressive);
+        }
+        assert_eq!(fifo.backlog().packets as usize, fifo.packets.len());
+        assert_eq!(fifo.backlog().bytes as usize, 52 * fifo.packets.len());
+        std::iter::from_fn(|| fifo.pop()).map(|(_, ack)| ack.number).collect()
+    }
+
+    /// cake_ack_filter drops the first of two eligible acknowledgements, in aggressive mode one alone.
+    #[test]
+    fn the_ack_filter_leaves_two_acknowledgements_or_one() {
+        let acks: Vec<_> = (1..=9).map(|number| (0, number, 0)).collect();
+        assert_eq!(filtered(false, &acks), [8, 9]);
+        assert_eq!(filtered(true, &acks), [9]);
+    }
+
+    #[test]
+    fn the_ack_filter_keeps_each_change_of_the_ecn_echo() {
+        let acks = [(0, 1, 0), (0, 2, 0), (0, 3, 1), (0, 4, 1), (0, 5, 0), (0, 6, 0), (0, 7, 0)];
+        assert_eq!(filtered(true, &acks), [2, 4, 7]);
+    }
+
+    #[test]
+    fn the_ack_filter_leaves_data_duplicates_and_other_flows() {
+        assert_eq!(filtered(true, &[(0, 0, 0), (0, 0, 0), (0, 5, 0)]), [0, 0, 5]);
+        assert_eq!(filtered(true, &[(0, 5, 0), (0, 5, 0), (0, 5, 0)]), [5, 5, 5]);
+        assert_eq!(filtered(true, &[(1, 5, 0), (0, 6, 0), (1, 4, 0)]), [5, 6, 4]);
     }
 }

@@ -1,10 +1,8 @@
 //! FQ-CoDel (RFC 8290): one queue per flow, deficit round robin between them, CoDel in each.
 //!
-//! A packet's flow is hashed to one of 1024 queues (section 4.1). A queue that becomes active joins
-//! the list of new queues with a credit of one `quantum` of bytes. The next packet comes from the
-//! first new queue or, without any, from the first old one (section 4.2). A queue without credit
-//! gets another quantum and moves to the end of the old list. Otherwise CoDel dequeues a packet
-//! from it (RFC 8289), and the packet's size is subtracted from the credit. A queue found empty
+//! A packet's flow is hashed to one of 1024 queues (section 4.1), which take turns as
+//! [`FlowQueues`] has it, with a `quantum` of bytes each (section 4.2). CoDel dequeues a packet (RFC
+//! 8289), and the packet's size is subtracted from the queue's credit. A queue found empty
 //! moves from the new list to the end of the old list, so that it is not immediately new again.
 //! From the old list it is removed. A flow that sends less than its share therefore finds its queue
 //! empty and new, and is served before all standing queues (section 1.3).
@@ -18,12 +16,10 @@
 //! (section 4.1). Its CoDel counts them as its own drops (fq_codel_drop).
 
 use crate::aqm::codel::{Codel, CodelConfig};
-use crate::aqm::fifo::{AqmCounters, Fifo};
+use crate::aqm::fifo::AqmCounters;
+use crate::aqm::flow_queues::FlowQueues;
 use crate::{Backlog, DropReason, Packet};
 use dumbbell_units::Time;
-use rand_xoshiro::SplitMix64;
-use rand_xoshiro::rand_core::{Rng as _, SeedableRng};
-use std::collections::VecDeque;
 
 /// Parameters of FQ-CoDel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,52 +49,20 @@ const DROP_BATCH_SIZE: u32 = 64;
 #[derive(Clone, Debug)]
 pub(crate) struct FqCodel<P> {
     quantum: i64,
-    queues: Vec<Queue<P>>,
-    /// Numbers of the active queues: those in their first round, and the others.
-    new_queues: VecDeque<u32>,
-    old_queues: VecDeque<u32>,
-    backlog: Backlog,
-    seed: u64,
-}
-
-#[derive(Clone, Debug)]
-struct Queue<P> {
-    fifo: Fifo<P>,
-    codel: Codel,
-    /// Bytes that the queue may still send in this round.
-    credit: i64,
-    is_active: bool,
+    flows: FlowQueues<P, Codel>,
 }
 
 impl<P: Packet> FqCodel<P> {
     /// # Panics
     /// If there are no queues or the quantum is zero.
     pub(crate) fn new(config: FqCodelConfig, seed: u64) -> FqCodel<P> {
-        assert!(config.queues > 0 && config.quantum > 0, "queues and quantum are above zero");
-        let queue = || Queue {
-            fifo: Fifo::default(),
-            codel: Codel::new(config.codel),
-            credit: 0,
-            is_active: false,
-        };
-        FqCodel {
-            quantum: i64::from(config.quantum),
-            queues: (0..config.queues).map(|_| queue()).collect(),
-            new_queues: VecDeque::new(),
-            old_queues: VecDeque::new(),
-            backlog: Backlog::default(),
-            seed,
-        }
+        assert!(config.quantum > 0, "the quantum is above zero");
+        let flows = FlowQueues::new(config.queues, seed, || Codel::new(config.codel));
+        FqCodel { quantum: i64::from(config.quantum), flows }
     }
 
     pub(crate) fn backlog(&self) -> Backlog {
-        self.backlog
-    }
-
-    /// The queue of a flow.
-    fn queue_of(&self, flow: u32) -> u32 {
-        let hash = SplitMix64::seed_from_u64(self.seed ^ u64::from(flow)).next_u64();
-        ((u128::from(hash) * self.queues.len() as u128) >> 64) as u32
+        self.flows.backlog
     }
 
     /// Adds a packet. Drops from the fattest queue until the backlog is below the limit.
@@ -109,68 +73,43 @@ impl<P: Packet> FqCodel<P> {
         admits: impl Fn(Backlog) -> bool,
         counters: &mut AqmCounters<P>,
     ) {
-        let size = packet.size();
-        while self.backlog.packets > 0 && !admits(self.backlog) {
+        while self.flows.backlog.packets > 0 && !admits(self.flows.backlog) {
             self.drop_from_fattest(now, counters);
         }
-        let number = self.queue_of(packet.flow());
-        let queue = &mut self.queues[number as usize];
-        queue.fifo.push(now, packet);
-        self.backlog.add(size);
-        if !queue.is_active {
-            queue.is_active = true;
-            queue.credit = self.quantum;
-            self.new_queues.push_back(number);
-        }
+        self.flows.push(now, self.flows.queue_of(packet.flow()), packet, self.quantum);
     }
 
     /// Drops a batch from the queue with the most bytes (net/sched/sch_fq_codel.c, fq_codel_drop).
     fn drop_from_fattest(&mut self, now: Time, counters: &mut AqmCounters<P>) {
-        let Some(fattest) = self.queues.iter_mut().max_by_key(|queue| queue.fifo.backlog().bytes)
-        else {
-            return;
-        };
-        let half = fattest.fifo.backlog().bytes.div_ceil(2);
+        let fattest = self.flows.longest();
+        let half = self.flows.queues[fattest].fifo.backlog().bytes.div_ceil(2);
         let (mut packets, mut bytes) = (0, 0);
         while packets < DROP_BATCH_SIZE && bytes < half {
-            let Some((_, packet)) = fattest.fifo.pop() else { break };
+            let Some((_, packet)) = self.flows.pop(fattest) else { break };
             packets += 1;
             bytes += u64::from(packet.size());
-            self.backlog.remove(packet.size());
             counters.discard(now, DropReason::Overflow, packet);
         }
-        fattest.codel.on_overlimit_drops(packets);
+        self.flows.queues[fattest].aqm.on_overlimit_drops(packets);
     }
 
     /// The packet to send at `now`.
     pub(crate) fn dequeue(&mut self, now: Time, counters: &mut AqmCounters<P>) -> Option<P> {
         loop {
-            let is_new = !self.new_queues.is_empty();
-            let list = if is_new { &mut self.new_queues } else { &mut self.old_queues };
-            let number = *list.front()?;
-            let queue = &mut self.queues[number as usize];
-            if queue.credit <= 0 {
-                queue.credit += self.quantum;
-                list.pop_front();
-                self.old_queues.push_back(number);
-                continue;
-            }
+            let number = self.flows.next(|_| self.quantum)?;
+            let queue = &mut self.flows.queues[number];
+            let backlog = &mut self.flows.backlog;
             let before = queue.fifo.backlog();
-            let other_backlog = self.backlog.bytes - before.bytes;
-            let packet = queue.codel.dequeue(now, &mut queue.fifo, other_backlog, counters);
+            let other_backlog = backlog.bytes - before.bytes;
+            let packet = queue.aqm.dequeue(now, &mut queue.fifo, other_backlog, counters);
             let after = queue.fifo.backlog();
-            self.backlog.packets -= before.packets - after.packets;
-            self.backlog.bytes -= before.bytes - after.bytes;
+            backlog.packets -= before.packets - after.packets;
+            backlog.bytes -= before.bytes - after.bytes;
             if let Some(packet) = packet {
                 queue.credit -= i64::from(packet.size());
                 return Some(packet);
             }
-            list.pop_front();
-            if is_new {
-                self.old_queues.push_back(number);
-            } else {
-                queue.is_active = false;
-            }
+            self.flows.retire(true);
         }
     }
 }
@@ -205,6 +144,12 @@ mod tests {
             self.queues.enqueue(at, packet, admits, &mut self.counters);
         }
 
+        /// Packets in the queue of a flow.
+        fn queued(&self, flow: u32) -> u32 {
+            let flows = &self.queues.flows;
+            flows.queues[flows.queue_of(flow)].fifo.backlog().packets
+        }
+
         fn take(&mut self, at: Time) -> Option<TestPacket> {
             self.queues.dequeue(at, &mut self.counters)
         }
@@ -213,7 +158,8 @@ mod tests {
     #[test]
     fn the_flows_of_these_tests_hash_to_different_queues() {
         let queues = Bench::new().queues;
-        let hashes: std::collections::BTreeSet<u32> = (0..10).map(|f| queues.queue_of(f)).collect();
+        let hashes: std::collections::BTreeSet<usize> =
+            (0..10).map(|f| queues.flows.queue_of(f)).collect();
         assert_eq!(hashes.len(), 10);
     }
 
@@ -267,8 +213,7 @@ mod tests {
         let mut sent = [0u64; 4];
         for round in 0..30_000 {
             for (flow, size) in sizes {
-                let queue = bench.queues.queue_of(flow);
-                while bench.queues.queues[queue as usize].fifo.backlog().packets < 10 {
+                while bench.queued(flow) < 10 {
                     bench.put(us(round), packet(flow, size));
                 }
             }
@@ -305,8 +250,7 @@ mod tests {
         for round in 0..4_000u64 {
             let now = us(round * 250);
             // Flow 1 keeps 80 packets queued, 40 ms at one per 500 us; flow 2 sends one every 2 ms.
-            while bench.queues.queues[bench.queues.queue_of(1) as usize].fifo.backlog().packets < 80
-            {
+            while bench.queued(1) < 80 {
                 bench.put(now, packet(1, 1500));
             }
             if round % 8 == 0 {
@@ -332,8 +276,7 @@ mod tests {
         let mut bench = Bench::new();
         for now in (0..3_000_000).step_by(6_000).map(us) {
             for (flow, most) in [(1, 50), (2, 1)] {
-                let number = bench.queues.queue_of(flow) as usize;
-                while bench.queues.queues[number].fifo.backlog().packets < most {
+                while bench.queued(flow) < most {
                     bench.put(now, TestPacket { is_ecn: flow == 1, ..packet(flow, 1500) });
                 }
             }
@@ -385,7 +328,7 @@ mod tests {
     fn the_seed_decides_which_flows_share_a_queue() {
         let hashes = |seed| {
             let queues = FqCodel::<TestPacket>::new(FqCodelConfig::default(), seed);
-            (0..1000).map(|flow| queues.queue_of(flow)).collect::<Vec<u32>>()
+            (0..1000).map(|flow| queues.flows.queue_of(flow)).collect::<Vec<usize>>()
         };
         assert_eq!(hashes(1), hashes(1));
         assert_ne!(hashes(1), hashes(2));

@@ -11,14 +11,12 @@
 //! Linux's ECN is off by default; here it is on, as that of the other AQMs.
 
 use crate::aqm::Verdict;
-use crate::aqm::fifo::{AqmCounters, Fifo};
+use crate::aqm::fifo::AqmCounters;
+use crate::aqm::flow_queues::FlowQueues;
 use crate::aqm::pie::{Pie, PieConfig};
 use crate::rng::{Rng, Stream};
 use crate::{Backlog, DropReason, Packet};
 use dumbbell_units::Time;
-use rand_xoshiro::SplitMix64;
-use rand_xoshiro::rand_core::{Rng as _, SeedableRng};
-use std::collections::VecDeque;
 
 /// Parameters of FQ-PIE.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -46,53 +44,22 @@ impl Default for FqPieConfig {
 #[derive(Clone, Debug)]
 pub(crate) struct FqPie<P> {
     quantum: i64,
-    queues: Vec<Queue<P>>,
-    /// Numbers of the active queues: those in their first round, and the others.
-    new_queues: VecDeque<u32>,
-    old_queues: VecDeque<u32>,
-    backlog: Backlog,
-    seed: u64,
-}
-
-#[derive(Clone, Debug)]
-struct Queue<P> {
-    fifo: Fifo<P>,
-    pie: Pie,
-    /// Bytes that the queue may still send in this round.
-    credit: i64,
-    is_active: bool,
+    flows: FlowQueues<P, Pie>,
 }
 
 impl<P: Packet> FqPie<P> {
     /// # Panics
     /// If there are no queues or the quantum is zero.
     pub(crate) fn new(config: FqPieConfig, rng: &mut Rng) -> FqPie<P> {
-        assert!(config.queues > 0 && config.quantum > 0, "queues and quantum are above zero");
+        assert!(config.quantum > 0, "the quantum is above zero");
         let seed = rng.next_u64();
-        let mut queue = || Queue {
-            fifo: Fifo::default(),
-            pie: Pie::new(config.pie, Rng::new(rng.next_u64(), Stream::Aqm)),
-            credit: 0,
-            is_active: false,
-        };
-        FqPie {
-            quantum: i64::from(config.quantum),
-            queues: (0..config.queues).map(|_| queue()).collect(),
-            new_queues: VecDeque::new(),
-            old_queues: VecDeque::new(),
-            backlog: Backlog::default(),
-            seed,
-        }
+        let pie = || Pie::new(config.pie, Rng::new(rng.next_u64(), Stream::Aqm));
+        let flows = FlowQueues::new(config.queues, seed, pie);
+        FqPie { quantum: i64::from(config.quantum), flows }
     }
 
     pub(crate) fn backlog(&self) -> Backlog {
-        self.backlog
-    }
-
-    /// The queue of a flow.
-    fn queue_of(&self, flow: u32) -> u32 {
-        let hash = SplitMix64::seed_from_u64(self.seed ^ u64::from(flow)).next_u64();
-        ((u128::from(hash) * self.queues.len() as u128) >> 64) as u32
+        self.flows.backlog
     }
 
     /// Adds a packet that fits the limit, or drops it.
@@ -102,11 +69,11 @@ impl<P: Packet> FqPie<P> {
         mut packet: P,
         counters: &mut AqmCounters<P>,
     ) -> Result<(), DropReason> {
-        let number = self.queue_of(packet.flow());
-        let queue = &mut self.queues[number as usize];
+        let number = self.flows.queue_of(packet.flow());
+        let queue = &mut self.flows.queues[number];
         let backlog = queue.fifo.backlog();
-        queue.pie.update_until(now, backlog);
-        match queue.pie.on_arrival(backlog) {
+        queue.aqm.update_until(now, backlog);
+        match queue.aqm.on_arrival(backlog) {
             Verdict::Pass => {}
             Verdict::Mark if packet.is_ecn_capable() => counters.mark(&mut packet),
             Verdict::Mark | Verdict::Drop => {
@@ -114,42 +81,23 @@ impl<P: Packet> FqPie<P> {
                 return Err(DropReason::Early);
             }
         }
-        self.backlog.add(packet.size());
-        queue.fifo.push(now, packet);
-        if !queue.is_active {
-            queue.is_active = true;
-            queue.credit = self.quantum;
-            self.new_queues.push_back(number);
-        }
+        self.flows.push(now, number, packet, self.quantum);
         Ok(())
     }
 
     /// The packet to send at `now`.
     pub(crate) fn dequeue(&mut self, now: Time) -> Option<P> {
         loop {
-            let is_new = !self.new_queues.is_empty();
-            let list = if is_new { &mut self.new_queues } else { &mut self.old_queues };
-            let number = *list.front()?;
-            let queue = &mut self.queues[number as usize];
-            if queue.credit <= 0 {
-                queue.credit += self.quantum;
-                list.pop_front();
-                self.old_queues.push_back(number);
-                continue;
-            }
-            queue.pie.update_until(now, queue.fifo.backlog());
-            if let Some((since, packet)) = queue.fifo.pop() {
-                queue.pie.on_departure(now.since(since));
-                self.backlog.remove(packet.size());
+            let number = self.flows.next(|_| self.quantum)?;
+            let queue = &mut self.flows.queues[number];
+            queue.aqm.update_until(now, queue.fifo.backlog());
+            if let Some((since, packet)) = self.flows.pop(number) {
+                let queue = &mut self.flows.queues[number];
+                queue.aqm.on_departure(now.since(since));
                 queue.credit -= i64::from(packet.size());
                 return Some(packet);
             }
-            list.pop_front();
-            if is_new && !self.old_queues.is_empty() {
-                self.old_queues.push_back(number);
-            } else {
-                queue.is_active = false;
-            }
+            self.flows.retire(!self.flows.old_queues.is_empty());
         }
     }
 }

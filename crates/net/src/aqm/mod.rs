@@ -7,16 +7,18 @@
 //! which decide at each transmission what to send.
 
 mod cake;
+mod cobalt;
 mod codel;
 mod dualpi2;
 mod fifo;
+mod flow_queues;
 mod fq_codel;
 mod fq_pie;
 mod pie;
 mod red;
 mod step;
 
-pub use cake::CakeConfig;
+pub use cake::{AckFilter, CakeConfig, CakeHosts, CakeTins, FlowKeys};
 pub use codel::CodelConfig;
 pub use dualpi2::DualPi2Config;
 pub use fq_codel::FqCodelConfig;
@@ -37,6 +39,7 @@ use fq_codel::FqCodel;
 use fq_pie::FqPie;
 use pie::Pie;
 use red::{MAX_PACKET_SIZE, Red};
+use std::sync::Arc;
 use step::StepMarker;
 
 /// The AQM of a link and its parameters.
@@ -237,6 +240,13 @@ impl<P: Packet> AqmQueue<P> {
     /// Packets dropped and marked so far.
     pub(crate) fn counts(&self) -> (u64, u64) {
         (self.counters.dropped, self.counters.marked)
+    }
+
+    /// See [`Link::set_flow_keys`](crate::Link::set_flow_keys).
+    pub(crate) fn set_flow_keys(&mut self, keys: &Arc<[FlowKeys]>) {
+        if let Discipline::Cake(queues) = &mut self.discipline {
+            queues.set_flow_keys(keys);
+        }
     }
 
     pub(crate) fn record_discarded(&mut self) {

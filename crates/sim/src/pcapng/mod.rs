@@ -98,6 +98,7 @@ impl PacketLog {
             let why = match why {
                 DropReason::Overflow => "the queue was full",
                 DropReason::Early => "by the AQM",
+                DropReason::AckFilter => "by the ACK filter",
                 DropReason::Loss => "random loss",
             };
             let text = format!("dropped at {}: {why}", links[link.0 as usize].name);

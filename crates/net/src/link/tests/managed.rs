@@ -4,10 +4,11 @@ use super::{full, limits, link, us};
 use crate::aqm::tests::TestPacket;
 use crate::link::*;
 use crate::{
-    CakeConfig, CodelConfig, DualPi2Config, FqCodelConfig, FqPieConfig, GilbertElliott,
+    AckFilter, CakeConfig, CodelConfig, DualPi2Config, FqCodelConfig, FqPieConfig, GilbertElliott,
     MediumConfig, PieConfig, RedConfig, StepConfig, StepThreshold,
 };
 use proptest::prelude::*;
+use std::collections::VecDeque;
 
 fn packet(flow: u32, is_ecn: bool) -> TestPacket {
     TestPacket { flow, is_ecn, ..TestPacket::default() }
@@ -348,6 +349,8 @@ fn aqms() -> impl Strategy<Value = AqmConfig> {
             interval: Span::from_micros(1000),
             ecn: true,
             queues: 3,
+            ack_filter: AckFilter::Aggressive,
+            ..CakeConfig::default()
         })),
         Just(AqmConfig::FqPie(FqPieConfig { pie, quantum: 600, queues: 3 })),
         Just(AqmConfig::DualPi2(dualpi2)),
