@@ -19,6 +19,7 @@ RUNS, SECONDS = 3, 8
 CELLS = {
     "unshaped (100 Gbit/s, 2 ms)": ("100 Gbit/s", "1 ms", "20000 packets"),
     "10 Gbit/s, 10 ms, 1 BDP": ("10 Gbit/s", "5 ms", "1 BDP"),
+    "2.5 Gbit/s, 20 ms, 1 BDP": ("2.5 Gbit/s", "10 ms", "1 BDP"),
     "1 Gbit/s, 100 ms, 1 BDP": ("1 Gbit/s", "50 ms", "1 BDP"),
     "500 Mbit/s, 100 ms, 1 BDP": ("500 Mbit/s", "50 ms", "1 BDP"),
     "100 Mbit/s, 100 ms, 0.5 BDP": ("100 Mbit/s", "50 ms", "0.5 BDP"),
@@ -37,7 +38,7 @@ queue = "{queue}"
 cc = "cubic"
 """
 
-COLUMNS = ("Mbit/s", "late, mean, us", "late, p99, us", "of a processor, %", "stolen, %")
+COLUMNS = ("Mbit/s", "late, mean, us", "late, p99, us", "busy, %", "stolen, %")
 
 
 def measure(seconds: int, cell: tuple[str, str, str]) -> tuple[float, ...]:
