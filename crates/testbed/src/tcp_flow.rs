@@ -3,6 +3,7 @@
 use crate::algorithm::{
     LINUX_ALGORITHMS, has_options, kernel_name, own_algorithms, sets_pacing_rate,
 };
+use crate::conversation::Conversation;
 use crate::error::TestbedError;
 use crate::host::{Side, mptcp_socket};
 use crate::info::{self, TcpInfo};
@@ -10,6 +11,7 @@ use crate::settings::KernelSettings;
 use crate::sys::setsockopt;
 use dumbbell_net::Application;
 use dumbbell_sim::{FlowPlan, FlowRow, FlowSpec, SeriesRow};
+use dumbbell_tcp::Dialogue;
 use dumbbell_units::Time;
 use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
@@ -59,6 +61,8 @@ pub(crate) struct TcpFlow {
     bytes: u64,
     /// The rate schedule of the application, if it has one.
     application: Option<Application>,
+    /// The application, if it is one that waits for what it sent.
+    conversation: Option<Conversation>,
     is_paced: bool,
     mss: u64,
     pub(crate) listener: OwnedFd,
@@ -180,13 +184,19 @@ impl TcpFlow {
         flow: &FlowSpec,
         plan: FlowPlan,
         sockets: FlowSockets,
+        dialogue: Option<Box<dyn Dialogue>>,
     ) -> TcpFlow {
+        if dialogue.is_some() {
+            // As servers do: Nagle's algorithm would hold back the end of a message (RFC 9293, 3.7.4).
+            let _ = sockopt::set_tcp_nodelay(&sockets.sender, true);
+        }
         TcpFlow {
             number,
             plan,
             stop: flow.stop_ns.map(Time::from_nanos),
             bytes: flow.bytes.unwrap_or(u64::MAX),
             application: Application::from_rates(&flow.write_rates(), flow.stack.mss),
+            conversation: dialogue.map(Conversation::new),
             is_paced: flow.stack.pacing || sets_pacing_rate(&flow.cc),
             mss: u64::from(flow.stack.mss),
             listener: sockets.listener,
@@ -223,15 +233,22 @@ impl TcpFlow {
             };
     }
 
-    /// Epoll events of the sender: the receiver's close, and buffer space if there is data to
-    /// write.
-    pub(crate) fn epoll_interest(&self, now: Time) -> EventFlags {
-        let writes = self.state == FlowState::Sending && self.writable_bytes(now) > 0;
-        if writes { EventFlags::OUT | EventFlags::RDHUP } else { EventFlags::RDHUP }
+    /// Epoll events of the sender: the receiver's close and its requests, and buffer space if there
+    /// is data to write.
+    pub(crate) fn epoll_interest(&mut self, now: Time) -> EventFlags {
+        let opens = self.conversation.as_ref().is_some_and(Conversation::is_opening);
+        let writes = self.state == FlowState::Sending && (opens || self.writable_bytes(now) > 0);
+        let mut events = EventFlags::RDHUP;
+        events.set(EventFlags::OUT, writes);
+        events.set(EventFlags::IN, self.conversation.is_some());
+        events
     }
 
     /// Bytes that the application may write now; whole packets if it has a rate schedule.
-    fn writable_bytes(&self, now: Time) -> u64 {
+    fn writable_bytes(&mut self, now: Time) -> u64 {
+        if let Some(conversation) = &mut self.conversation {
+            return conversation.writable_bytes(now, self.written);
+        }
         let left = self.bytes - self.written;
         let Some(application) = &self.application else { return left };
         let packets = u64::from(application.written(now.since(self.plan.start)));
@@ -239,17 +256,34 @@ impl TcpFlow {
     }
 
     /// Time of the application's next write, if the flow waits for the application.
-    pub(crate) fn next_write_time(&self, now: Time) -> Option<Time> {
-        let application = self.application.as_ref().filter(|_| self.state == FlowState::Sending)?;
+    pub(crate) fn next_write_time(&mut self, now: Time) -> Option<Time> {
+        if let Some(conversation) = &self.conversation {
+            return conversation.next_write_time().filter(|at| *at > now);
+        }
         if self.writable_bytes(now) > 0 {
             return None;
         }
+        let application = self.application.as_ref().filter(|_| self.state == FlowState::Sending)?;
         let next = self.written / self.mss + 1;
         Some(self.plan.start + application.due(next as u32))
     }
 
+    /// The sender's socket has the receiver's request for the next message.
+    pub(crate) fn on_request(&mut self, now: Time, buffer: &mut [u8]) {
+        let Some(conversation) = &mut self.conversation else { return };
+        if recv(&self.sender, buffer, RecvFlags::empty()).is_ok_and(|(read, _)| read > 0) {
+            conversation.on_request(now);
+        }
+        if conversation.is_over() {
+            self.shutdown_write();
+        }
+    }
+
     /// Writes until the application has no data or the socket buffer is full.
     pub(crate) fn write(&mut self, now: Time, data: &[u8]) {
+        if let Some(conversation) = &mut self.conversation {
+            conversation.on_open(now);
+        }
         while self.state == FlowState::Sending {
             let count = self.writable_bytes(now).min(data.len() as u64) as usize;
             if count == 0 && self.written < self.bytes {
@@ -308,9 +342,15 @@ impl TcpFlow {
                 }
                 Ok((read, whole)) => self.received += read.max(whole) as u64,
                 Err(Errno::INTR) => {}
-                Err(_) => return true,
+                Err(_) => break,
             }
         }
+        let received = self.received;
+        if self.conversation.as_mut().is_some_and(|one| one.requests_next(received)) {
+            // If the connection has failed, epoll reports it on the sender.
+            let _ = send(receiver, &[0], SendFlags::NOSIGNAL);
+        }
+        true
     }
 
     /// Whether a sample is due: from the start until once after completion.
