@@ -16,8 +16,7 @@ use crate::pdu::SimPacket;
 use crate::sample::Sampler;
 use crate::scenario::{Scenario, ScenarioError};
 use crate::tables::{
-    FlowRow, Flows, FrameRow, Frames, Internals, Links, SegmentRow, Segments, Series, TransferRow,
-    Transfers,
+    FlowRow, Flows, FrameRow, Frames, Internals, Links, Segments, Series, Transfers,
 };
 use crate::tcp_host::TcpHost;
 use crate::transfers::TransferRuns;
