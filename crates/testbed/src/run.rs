@@ -229,7 +229,14 @@ impl<'a> Run<'a> {
                 } else {
                     let (dialogue, log) = scenario.dialogue(flow, &plan).unzip();
                     run.app_logs.0.extend(log.map(|log| (number, log)));
-                    run.flows.push(TcpFlow::new(number, spec, plan, ends, dialogue));
+                    run.flows.push(TcpFlow::new(
+                        number,
+                        spec,
+                        plan,
+                        ends,
+                        &group.settings,
+                        dialogue,
+                    ));
                 }
             }
             run.hosts.push(made.hosts);

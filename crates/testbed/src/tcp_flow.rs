@@ -63,6 +63,8 @@ pub(crate) struct TcpFlow {
     application: Option<Application>,
     /// The application, if it is one that waits for what it sent.
     conversation: Option<Conversation>,
+    /// Maximum receive window, bytes.
+    receive_window: Option<u32>,
     is_paced: bool,
     mss: u64,
     pub(crate) listener: OwnedFd,
@@ -160,6 +162,12 @@ fn algorithm_unavailable(flow: &FlowSpec, cc: &str, error: Errno) -> TestbedErro
     TestbedError::unavailable(format!("use the algorithm \"{cc}\""), remedy)(error)
 }
 
+/// Limits the receive window, bytes. Since Linux 6.10 the kernel replaces the limit whenever its
+/// estimate of the overhead of packets changes (`tcp_measure_rcv_mss`), and when the buffer grows.
+fn limit_window(socket: &OwnedFd, window: u32) -> std::io::Result<()> {
+    setsockopt(socket, libc::IPPROTO_TCP, TCP_WINDOW_CLAMP, &window.to_ne_bytes())
+}
+
 /// Opens the listening socket; call in the receiver's namespace.
 pub(crate) fn open_listener(
     flow: &FlowSpec,
@@ -168,9 +176,7 @@ pub(crate) fn open_listener(
 ) -> Result<OwnedFd, TestbedError> {
     let socket = open_socket(!flow.additional_subflows.is_empty())?;
     if let Some(window) = settings.receive_window {
-        let (level, value) = (libc::IPPROTO_TCP, window.to_ne_bytes());
-        setsockopt(&socket, level, TCP_WINDOW_CLAMP, &value)
-            .map_err(TestbedError::failed("limited a receive window"))?;
+        limit_window(&socket, window).map_err(TestbedError::failed("limited a receive window"))?;
     }
     bind(&socket, &address(Side::Receiver, plan.pair, RECEIVER_PORT))
         .and_then(|()| listen(&socket, 1))
@@ -184,6 +190,7 @@ impl TcpFlow {
         flow: &FlowSpec,
         plan: FlowPlan,
         sockets: FlowSockets,
+        settings: &KernelSettings,
         dialogue: Option<Box<dyn Dialogue>>,
     ) -> TcpFlow {
         if dialogue.is_some() {
@@ -197,6 +204,7 @@ impl TcpFlow {
             bytes: flow.bytes.unwrap_or(u64::MAX),
             application: Application::from_rates(&flow.write_rates(), flow.stack.mss),
             conversation: dialogue.map(Conversation::new),
+            receive_window: settings.receive_window,
             is_paced: flow.stack.pacing || sets_pacing_rate(&flow.cc),
             mss: u64::from(flow.stack.mss),
             listener: sockets.listener,
@@ -344,6 +352,10 @@ impl TcpFlow {
                 Err(Errno::INTR) => {}
                 Err(_) => break,
             }
+        }
+        if let Some(window) = self.receive_window {
+            // A connection that has failed has no window to limit.
+            let _ = limit_window(receiver, window);
         }
         let received = self.received;
         if self.conversation.as_mut().is_some_and(|one| one.requests_next(received)) {
