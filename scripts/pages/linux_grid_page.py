@@ -163,7 +163,7 @@ def ns3_table(ns3: pl.DataFrame) -> Table:
 def draw(compared: pl.DataFrame) -> Figure:
     """Simulator over Linux: a panel a metric, a row a family, a mark a cell and group."""
     figure, axes = panels(1, len(METRICS), width=PAGE, height=2.6, share_y=True)
-    names = [family.name for family in FAMILIES]
+    names = [*dict.fromkeys(family.name for family in FAMILIES)]
     for ax, (name, metric) in zip(axes[0], METRICS.items(), strict=True):
         some = compared.filter(metric=name)
         for row in some.iter_rows(named=True):

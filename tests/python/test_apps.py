@@ -129,12 +129,6 @@ def test_keys_that_do_not_fit_an_application_are_named(keys: dict[str, Any], par
     assert part in str(error.value)
 
 
-def test_a_video_with_real_packets_is_refused() -> None:
-    one = Experiment(duration="9 s", links=path(), flows=[Flow(cc="cubic", app="video")])
-    with pytest.raises(ExperimentError, match="is simulated only; leave --backend out"):
-        dumbbell.run(one, backend="linux")
-
-
 def test_rates_of_a_file_are_sent_as_they_are_over_udp(tmp_path: Path) -> None:
     (tmp_path / "video.txt").write_text("# s bit/s\n0 2e6\n4 0\n6 4e6\n")
     flow = Flow(name="vbr", cc="none", transport="udp", app_rates="video.txt")

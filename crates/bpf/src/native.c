@@ -23,6 +23,8 @@ struct event {
 	u64 prior_delivered, rate_delivered, interval, app_limited;
 	/* MSS, the first window; of 'L' and 'T' whether the episode is new, of 'S' whether from idle. */
 	u64 mss, window, new_episode;
+	/* The first unacknowledged packet and the next to be sent. */
+	u64 una, next_seq;
 	u64 siblings;
 };
 
@@ -49,12 +51,12 @@ static struct sock *sk = (struct sock *)&connection;
 static int read_event(struct event *e)
 {
 	return scanf(" %c %llu %llu %llu %llu %llu %llu %llu %llu %llu %llu %llu %llu %llu %llu %llu %llu "
-		     "%llu %llu %llu %llu %llu %llu",
+		     "%llu %llu %llu %llu %llu %llu %llu %llu",
 		     &e->kind, &e->now, &e->srtt, &e->min_rtt, &e->delivered, &e->delivered_at, &e->lost,
 		     &e->in_flight, &e->phase, &e->cwnd_limited, &e->acked, &e->losses, &e->rtt,
 		     &e->prior_in_flight, &e->rated, &e->prior_delivered, &e->rate_delivered,
 		     &e->interval, &e->app_limited, &e->mss, &e->window, &e->new_episode,
-		     &e->siblings) == 23;
+		     &e->una, &e->next_seq, &e->siblings) == 25;
 }
 
 /* Windows in Q32, so that what the program keeps beyond whole packets is seen too. */
@@ -102,6 +104,8 @@ static void set_facts(const struct event *e)
 	connection.delivered_mstamp = e->delivered_at / 1000;
 	connection.delivered = e->delivered;
 	connection.lost = e->lost;
+	connection.snd_una = e->una * e->mss;
+	connection.snd_nxt = e->next_seq * e->mss;
 	connection.srtt_us = e->srtt * 8 / 1000;
 	connection.rtt_min.s[0].v = e->min_rtt ? e->min_rtt / 1000 : ~0;
 	connection.packets_out = e->in_flight;
@@ -151,6 +155,8 @@ static void acknowledge(const struct event *e)
 		.is_app_limited = e->app_limited,
 	};
 
+	if (OPS.pkts_acked)
+		OPS.pkts_acked(sk, &(struct ack_sample){ .rtt_us = rs.rtt_us });
 	if (OPS.set_state && connection.inet_conn.icsk_ca_state != e->phase)
 		OPS.set_state(sk, e->phase);
 	connection.inet_conn.icsk_ca_state = e->phase;

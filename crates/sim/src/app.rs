@@ -1,12 +1,13 @@
 //! Applications that wait for what they sent to arrive: requests and responses, and a video client.
 
 use crate::draws::Draws;
-use crate::tables::{SegmentRow, TransferRow};
+use crate::tables::{SegmentRow, Segments, TransferRow, Transfers};
 use crate::transfer_spec::Sizes;
 use crate::video::{VideoClient, VideoSpec};
 use dumbbell_tcp::Dialogue;
 use dumbbell_units::{Span, Time};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// The application of a flow.
@@ -33,7 +34,7 @@ pub struct RequestSpec {
 
 /// What an application has recorded. Clones share it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct AppLog(Arc<Mutex<Records>>);
+pub struct AppLog(Arc<Mutex<Records>>);
 
 /// Responses, and segments of video; their flow is filled in later.
 #[derive(Debug, Default)]
@@ -45,6 +46,42 @@ pub(crate) struct Records {
 impl AppLog {
     pub(crate) fn records(&self) -> MutexGuard<'_, Records> {
         self.0.lock().expect("no code panics while it holds the records")
+    }
+}
+
+/// What the applications of flows have recorded, by the index of the flow.
+#[derive(Clone, Debug, Default)]
+pub struct AppLogs(pub BTreeMap<u32, AppLog>);
+
+impl AppLogs {
+    /// Transfers, and the responses that were requested until `now` (s), in the order of their starts.
+    pub fn with_responses(&self, table: Transfers, now: f64) -> Transfers {
+        let mut responses = Vec::new();
+        for (&flow, log) in &self.0 {
+            let records = log.records();
+            let asked = records.responses.iter().filter(|row| row.start <= now);
+            responses.extend(asked.map(|row| TransferRow { flow, ..*row }));
+        }
+        if responses.is_empty() {
+            return table;
+        }
+        responses.extend(table.rows());
+        responses.sort_by(|a, b| a.start.total_cmp(&b.start).then(a.flow.cmp(&b.flow)));
+        let mut all = Transfers::with_capacity(responses.len());
+        responses.into_iter().for_each(|row| all.push(row));
+        all
+    }
+
+    /// The segments of video that were requested until `now` (s).
+    pub fn segments(&self, now: f64) -> Segments {
+        let mut table = Segments::default();
+        for (&flow, log) in &self.0 {
+            let records = log.records();
+            for row in records.segments.iter().filter(|row| row.start <= now) {
+                table.push(SegmentRow { flow, ..*row });
+            }
+        }
+        table
     }
 }
 

@@ -1,6 +1,6 @@
 //! Builds the network and the endpoints of a scenario.
 
-use crate::app::AppLog;
+use crate::app::{AppLog, AppLogs};
 use crate::datagram::Payloads;
 use crate::datagram_host::{DatagramEnds, DatagramHost, ExternalFlow};
 use crate::engine::Engine;
@@ -17,8 +17,8 @@ use crate::udt_host::{ClientConfig, UdtHost};
 use dumbbell_cc::{Algorithm, ConnectionConfig};
 use dumbbell_net::Endpoint;
 use dumbbell_tcp::{
-    MultipathConfig, MultipathReceiver, MultipathSender, Receiver, Scheduler, Sender, SenderConfig,
-    Stack,
+    Dialogue, MultipathConfig, MultipathReceiver, MultipathSender, Receiver, Scheduler, Sender,
+    SenderConfig, Stack,
 };
 use dumbbell_udt::BulkData;
 use dumbbell_units::Time;
@@ -34,7 +34,7 @@ pub(crate) struct Simulation<H: Endpoint> {
     /// Of flows of datagrams, by pair of ports.
     payloads: BTreeMap<u32, Payloads>,
     /// Of flows whose application waits, by the index of the flow.
-    app_logs: BTreeMap<u32, AppLog>,
+    app_logs: AppLogs,
 }
 
 impl<H: SimHost> Simulation<H> {
@@ -54,7 +54,7 @@ impl<H: SimHost> Simulation<H> {
     }
 
     /// What applications that wait record, by the index of the flow.
-    pub(crate) fn app_logs(&self) -> BTreeMap<u32, AppLog> {
+    pub(crate) fn app_logs(&self) -> AppLogs {
         self.app_logs.clone()
     }
 
@@ -81,7 +81,7 @@ pub(crate) fn build<H: SimHost>(scenario: &Scenario) -> Result<Simulation<H>, Sc
     order.sort_by_key(|&at| network.flows[at].pair);
     let mut hosts = Vec::with_capacity(2 * order.len());
     let (mut transferring, mut payloads) = (BTreeMap::new(), BTreeMap::new());
-    let mut app_logs = BTreeMap::new();
+    let mut app_logs = AppLogs::default();
     for at in order {
         let (flow, stack) = (&scenario.flows[at], stacks.get(at));
         if flow.transfers.is_some() {
@@ -91,9 +91,9 @@ pub(crate) fn build<H: SimHost>(scenario: &Scenario) -> Result<Simulation<H>, Sc
             payloads.insert(network.flows[at].pair, of_flow);
             hosts.extend(ends.map(H::from_host));
         } else {
-            let log = flow.app.as_ref().map(|_| AppLog::default());
-            let endpoints = endpoints(scenario, at, &network.flows[at], stack, log.as_ref())?;
-            app_logs.extend(log.map(|log| (at as u32, log)));
+            let (dialogue, log) = scenario.dialogue(at, &network.flows[at]).unzip();
+            let endpoints = endpoints(scenario, at, &network.flows[at], stack, dialogue)?;
+            app_logs.0.extend(log.map(|log| (at as u32, log)));
             hosts.extend(endpoints.map(H::from_host));
         }
     }
@@ -131,7 +131,7 @@ fn endpoints(
     at: usize,
     plan: &FlowPlan,
     stack: &Arc<Stack>,
-    log: Option<&AppLog>,
+    dialogue: Option<Box<dyn Dialogue>>,
 ) -> Result<[AnyHost; 2], ScenarioError> {
     let flow = &scenario.flows[at];
     let seed = |pair| seeds::derive(scenario.seed, Purpose::Algorithm, pair);
@@ -160,13 +160,11 @@ fn endpoints(
                 bytes: flow.bytes,
                 app_rates: flow.write_rates(),
             };
-            let seed = |purpose| seeds::derive(scenario.seed, purpose, plan.pair);
-            let seeds = [seed(Purpose::TransferSizes), seed(Purpose::ThinkTimes)];
-            match (&flow.app, log) {
-                (Some(app), Some(log)) => tcp_endpoints_with(config, |sender| {
-                    sender.with_dialogue(app.make(seeds, log.clone()))
-                }),
-                _ => tcp_endpoints(config),
+            match dialogue {
+                Some(dialogue) => {
+                    tcp_endpoints_with(config, |sender| sender.with_dialogue(dialogue))
+                }
+                None => tcp_endpoints(config),
             }
         }
     })
@@ -185,6 +183,16 @@ impl Scenario {
         let (spec, factory) = (flow.external.as_ref()?, flow.endpoint_factory.as_ref()?);
         let seed = seeds::derive(self.seed, Purpose::Algorithm, plan.pair);
         Some(factory.make(ExternalFlow { flow, spec, start: plan.start, seed }))
+    }
+
+    /// Makes the application of a flow, by its index, if it is one that waits for what it sent, and
+    /// the log of what it will record.
+    pub fn dialogue(&self, flow: usize, plan: &FlowPlan) -> Option<(Box<dyn Dialogue>, AppLog)> {
+        let app = self.flows[flow].app.as_ref()?;
+        let seed = |purpose| seeds::derive(self.seed, purpose, plan.pair);
+        let seeds = [seed(Purpose::TransferSizes), seed(Purpose::ThinkTimes)];
+        let log = AppLog::default();
+        Some((app.make(seeds, log.clone()), log))
     }
 }
 

@@ -40,7 +40,7 @@ mod udp_host;
 mod udt_host;
 mod video;
 
-pub use app::{AppSpec, RequestSpec};
+pub use app::{AppLog, AppLogs, AppSpec, RequestSpec};
 pub use check::{MAX_FLOWS, MAX_TRANSFERS};
 pub use datagram::{DATAGRAM_HEADER, Datagram, EcnCodepoint};
 pub use datagram_host::{

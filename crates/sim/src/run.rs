@@ -1,6 +1,6 @@
 //! Runs scenarios.
 
-use crate::app::AppLog;
+use crate::app::AppLogs;
 use crate::build::build;
 use crate::datagram::Payloads;
 use crate::datagram_host::EndpointLog;
@@ -16,8 +16,7 @@ use crate::pdu::SimPacket;
 use crate::sample::Sampler;
 use crate::scenario::{Scenario, ScenarioError};
 use crate::tables::{
-    FlowRow, Flows, FrameRow, Frames, Internals, Links, SegmentRow, Segments, Series, TransferRow,
-    Transfers,
+    FlowRow, Flows, FrameRow, Frames, Internals, Links, Segments, Series, Transfers,
 };
 use crate::tcp_host::TcpHost;
 use crate::transfers::TransferRuns;
@@ -172,7 +171,7 @@ struct Running<H: SimHost, T> {
     flows: Vec<FlowPlan>,
     engine: Engine<H, Observers<T>>,
     transfers: TransferRuns,
-    app_logs: BTreeMap<u32, AppLog>,
+    app_logs: AppLogs,
     sampler: Sampler,
     next: u64,
     samples: u64,
@@ -221,8 +220,8 @@ impl<H: SimHost, T: Observer<H::Packet>> Running<H, T> {
             subflow_internals: sampler.subflow_internals,
             events: engine.events(),
             packets: engine.into_observer().log,
-            transfers: with_responses(transfers.into_table(), &app_logs, now),
-            segments: segment_table(&app_logs, now),
+            transfers: app_logs.with_responses(transfers.into_table(), now),
+            segments: app_logs.segments(now),
             frames,
         }
     }
@@ -380,35 +379,6 @@ fn flow_table<H: SimHost, O: Observer<H::Packet>>(
         table.push(row);
     }
     (table, failures, logs)
-}
-
-/// The transfers and the responses that were requested until `now`, in the order of their starts.
-fn with_responses(table: Transfers, logs: &BTreeMap<u32, AppLog>, now: f64) -> Transfers {
-    let mut responses = Vec::new();
-    for (&flow, log) in logs {
-        let records = log.records();
-        let asked = records.responses.iter().filter(|row| row.start <= now);
-        responses.extend(asked.map(|row| TransferRow { flow, ..*row }));
-    }
-    if responses.is_empty() {
-        return table;
-    }
-    responses.extend(table.rows());
-    responses.sort_by(|a, b| a.start.total_cmp(&b.start).then(a.flow.cmp(&b.flow)));
-    let mut all = Transfers::with_capacity(responses.len());
-    responses.into_iter().for_each(|row| all.push(row));
-    all
-}
-
-fn segment_table(logs: &BTreeMap<u32, AppLog>, now: f64) -> Segments {
-    let mut table = Segments::default();
-    for (&flow, log) in logs {
-        let records = log.records();
-        for row in records.segments.iter().filter(|row| row.start <= now) {
-            table.push(SegmentRow { flow, ..*row });
-        }
-    }
-    table
 }
 
 fn frame_table<H: SimHost, O: Observer<H::Packet>>(

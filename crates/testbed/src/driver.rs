@@ -158,7 +158,12 @@ impl<'a> Driver<'a> {
                 use epoll::EventFlags;
                 if flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR) {
                     flow.on_peer_close(now);
-                } else if flags.contains(EventFlags::OUT) {
+                    return;
+                }
+                if flags.contains(EventFlags::IN) {
+                    flow.on_request(now, &mut self.read_buffer);
+                }
+                if flags.contains(EventFlags::OUT) {
                     flow.write(now, &self.write_buffer);
                 }
             }
@@ -202,7 +207,7 @@ impl<'a> Driver<'a> {
     }
 
     fn update_epoll_interest(&mut self, number: usize, now: Time) -> Result<(), Errno> {
-        let (flow, token) = (&self.flows[number], token(number, SocketRole::Sender));
+        let (flow, token) = (&mut self.flows[number], token(number, SocketRole::Sender));
         let is_over = matches!(flow.state, FlowState::Complete | FlowState::Failed(_));
         let wanted = (!is_over).then(|| flow.epoll_interest(now));
         if wanted == self.interests[number] {

@@ -9,7 +9,7 @@
 //!   `waiting` says how it waits.
 //! - `host` creates namespaces and devices; `netlink` and `sys` wrap the system calls.
 //! - `driver` runs the applications: `tcp_flow`, `udt_flow`, `bulk_flow`, `datagram_flow` (endpoints of
-//!   other crates) and `program` (an external command).
+//!   other crates) and `program` (an external command). `conversation` is an application that waits.
 //! - `capture` keeps the packets of logged flows.
 //! - `info` reads `TCP_INFO`; `health` measures whether the machine kept up.
 //!
@@ -20,6 +20,7 @@
 mod algorithm;
 mod bulk_flow;
 mod capture;
+mod conversation;
 mod cpu_latency;
 mod datagram_flow;
 mod driver;

@@ -16,7 +16,9 @@ use crate::settings::{KernelSettings, udp_mtu};
 use crate::tcp_flow::{FlowSockets, TcpFlow, open_listener, open_sender};
 use crate::udt_flow::{self, UdtFlow};
 use crate::waiting::Waiting;
-use dumbbell_sim::{FlowPlan, FlowRow, FlowSpec, Flows, Histogram, LinkSpec, Network, Scenario};
+use dumbbell_sim::{
+    AppLogs, FlowPlan, FlowRow, FlowSpec, Flows, Histogram, LinkSpec, Network, Scenario, Transfers,
+};
 use dumbbell_units::{Span, Time};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -176,6 +178,7 @@ struct Run<'a> {
     udt: Vec<UdtFlow>,
     datagrams: Vec<DatagramFlow>,
     bulk: Vec<BulkFlow>,
+    app_logs: AppLogs,
     /// Index of the device of each port.
     port_devices: Vec<usize>,
 }
@@ -197,6 +200,7 @@ impl<'a> Run<'a> {
             udt: Vec::new(),
             datagrams: Vec::new(),
             bulk: Vec::new(),
+            app_logs: AppLogs::default(),
             port_devices: vec![0; ports],
         };
         for (number, (group, made)) in groups.iter().zip(hosts).enumerate() {
@@ -226,7 +230,16 @@ impl<'a> Run<'a> {
                 } else if let Some(endpoints) = scenario.datagram_ends(flow, &plan) {
                     run.datagrams.push(DatagramFlow::new(number, plan, endpoints, ends));
                 } else {
-                    run.flows.push(TcpFlow::new(number, spec, plan, ends));
+                    let (dialogue, log) = scenario.dialogue(flow, &plan).unzip();
+                    run.app_logs.0.extend(log.map(|log| (number, log)));
+                    run.flows.push(TcpFlow::new(
+                        number,
+                        spec,
+                        plan,
+                        ends,
+                        &group.settings,
+                        dialogue,
+                    ));
                 }
             }
             run.hosts.push(made.hosts);
@@ -313,6 +326,7 @@ impl<'a> Run<'a> {
         let mut warnings = health.warnings(rtt, queue);
         warnings.extend(self.failures());
         let (flows, subflows) = self.tables(&path_stats);
+        let end = Time::from_nanos(self.scenario.duration_ns).as_secs_f64();
         let tables = dumbbell_sim::RunOutput {
             data_packets: path_stats.iter().map(|path_stats| path_stats.sent_packets).sum(),
             flows,
@@ -322,6 +336,8 @@ impl<'a> Run<'a> {
             subflows,
             subflow_series: samples.subflow_series,
             events,
+            transfers: self.app_logs.with_responses(Transfers::default(), end),
+            segments: self.app_logs.segments(end),
             ..dumbbell_sim::RunOutput::default()
         };
         let captures = captures.map(Captures::into_files);

@@ -3,6 +3,7 @@
 use crate::algorithm::{
     LINUX_ALGORITHMS, has_options, kernel_name, own_algorithms, sets_pacing_rate,
 };
+use crate::conversation::Conversation;
 use crate::error::TestbedError;
 use crate::host::{Side, mptcp_socket};
 use crate::info::{self, TcpInfo};
@@ -10,6 +11,7 @@ use crate::settings::KernelSettings;
 use crate::sys::setsockopt;
 use dumbbell_net::Application;
 use dumbbell_sim::{FlowPlan, FlowRow, FlowSpec, SeriesRow};
+use dumbbell_tcp::Dialogue;
 use dumbbell_units::Time;
 use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
@@ -63,6 +65,10 @@ pub(crate) struct TcpFlow {
     bytes: u64,
     /// The rate schedule of the application, if it has one.
     application: Option<Application>,
+    /// The application, if it is one that waits for what it sent.
+    conversation: Option<Conversation>,
+    /// Maximum receive window, bytes.
+    receive_window: Option<u32>,
     is_paced: bool,
     mss: u64,
     pub(crate) listener: OwnedFd,
@@ -162,6 +168,12 @@ fn algorithm_unavailable(flow: &FlowSpec, cc: &str, error: Errno) -> TestbedErro
     TestbedError::unavailable(format!("use the algorithm \"{cc}\""), remedy)(error)
 }
 
+/// Limits the receive window, bytes. Since Linux 6.10 the kernel replaces the limit whenever its
+/// estimate of the overhead of packets changes (`tcp_measure_rcv_mss`), and when the buffer grows.
+fn limit_window(socket: &OwnedFd, window: u32) -> std::io::Result<()> {
+    setsockopt(socket, libc::IPPROTO_TCP, TCP_WINDOW_CLAMP, &window.to_ne_bytes())
+}
+
 /// Opens the listening socket; call in the receiver's namespace.
 pub(crate) fn open_listener(
     flow: &FlowSpec,
@@ -170,9 +182,7 @@ pub(crate) fn open_listener(
 ) -> Result<OwnedFd, TestbedError> {
     let socket = open_socket(!flow.additional_subflows.is_empty())?;
     if let Some(window) = settings.receive_window {
-        let (level, value) = (libc::IPPROTO_TCP, window.to_ne_bytes());
-        setsockopt(&socket, level, TCP_WINDOW_CLAMP, &value)
-            .map_err(TestbedError::failed("limited a receive window"))?;
+        limit_window(&socket, window).map_err(TestbedError::failed("limited a receive window"))?;
     }
     bind(&socket, &address(Side::Receiver, plan.pair, RECEIVER_PORT))
         .and_then(|()| listen(&socket, 1))
@@ -186,13 +196,21 @@ impl TcpFlow {
         flow: &FlowSpec,
         plan: FlowPlan,
         sockets: FlowSockets,
+        settings: &KernelSettings,
+        dialogue: Option<Box<dyn Dialogue>>,
     ) -> TcpFlow {
+        if dialogue.is_some() {
+            // As servers do: Nagle's algorithm would hold back the end of a message (RFC 9293, 3.7.4).
+            let _ = sockopt::set_tcp_nodelay(&sockets.sender, true);
+        }
         TcpFlow {
             number,
             plan,
             stop: flow.stop_ns.map(Time::from_nanos),
             bytes: flow.bytes.unwrap_or(u64::MAX),
             application: Application::from_rates(&flow.write_rates(), flow.stack.mss),
+            conversation: dialogue.map(Conversation::new),
+            receive_window: settings.receive_window,
             is_paced: flow.stack.pacing || sets_pacing_rate(&flow.cc),
             mss: u64::from(flow.stack.mss),
             listener: sockets.listener,
@@ -230,15 +248,22 @@ impl TcpFlow {
             };
     }
 
-    /// Epoll events of the sender: the receiver's close, and buffer space if there is data to
-    /// write.
-    pub(crate) fn epoll_interest(&self, now: Time) -> EventFlags {
-        let writes = self.state == FlowState::Sending && self.writable_bytes(now) > 0;
-        if writes { EventFlags::OUT | EventFlags::RDHUP } else { EventFlags::RDHUP }
+    /// Epoll events of the sender: the receiver's close and its requests, and buffer space if there
+    /// is data to write.
+    pub(crate) fn epoll_interest(&mut self, now: Time) -> EventFlags {
+        let opens = self.conversation.as_ref().is_some_and(Conversation::is_opening);
+        let writes = self.state == FlowState::Sending && (opens || self.writable_bytes(now) > 0);
+        let mut events = EventFlags::RDHUP;
+        events.set(EventFlags::OUT, writes);
+        events.set(EventFlags::IN, self.conversation.is_some());
+        events
     }
 
     /// Bytes that the application may write now; whole packets if it has a rate schedule.
-    fn writable_bytes(&self, now: Time) -> u64 {
+    fn writable_bytes(&mut self, now: Time) -> u64 {
+        if let Some(conversation) = &mut self.conversation {
+            return conversation.writable_bytes(now, self.written);
+        }
         let left = self.bytes - self.written;
         let Some(application) = &self.application else { return left };
         let packets = u64::from(application.written(now.since(self.plan.start)));
@@ -246,17 +271,34 @@ impl TcpFlow {
     }
 
     /// Time of the application's next write, if the flow waits for the application.
-    pub(crate) fn next_write_time(&self, now: Time) -> Option<Time> {
-        let application = self.application.as_ref().filter(|_| self.state == FlowState::Sending)?;
+    pub(crate) fn next_write_time(&mut self, now: Time) -> Option<Time> {
+        if let Some(conversation) = &self.conversation {
+            return conversation.next_write_time().filter(|at| *at > now);
+        }
         if self.writable_bytes(now) > 0 {
             return None;
         }
+        let application = self.application.as_ref().filter(|_| self.state == FlowState::Sending)?;
         let next = self.written / self.mss + 1;
         Some(self.plan.start + application.due(next as u32))
     }
 
+    /// The sender's socket has the receiver's request for the next message.
+    pub(crate) fn on_request(&mut self, now: Time, buffer: &mut [u8]) {
+        let Some(conversation) = &mut self.conversation else { return };
+        if recv(&self.sender, buffer, RecvFlags::empty()).is_ok_and(|(read, _)| read > 0) {
+            conversation.on_request(now);
+        }
+        if conversation.is_over() {
+            self.shutdown_write();
+        }
+    }
+
     /// Writes until the application has no data or the socket buffer is full.
     pub(crate) fn write(&mut self, now: Time, data: &[u8]) {
+        if let Some(conversation) = &mut self.conversation {
+            conversation.on_open(now);
+        }
         while self.state == FlowState::Sending {
             let count = self.writable_bytes(now).min(data.len() as u64) as usize;
             if count == 0 && self.written < self.bytes {
@@ -310,8 +352,8 @@ impl TcpFlow {
     /// the scheduling of this thread. Data of an application with pauses is read at once.
     fn acknowledge_unread(&mut self) {
         let Some(receiver) = &self.receiver else { return };
-        if self.received < self.next_low_water || self.application.is_some() || self.is_multipath()
-        {
+        let has_pauses = self.application.is_some() || self.conversation.is_some();
+        if self.received < self.next_low_water || has_pauses || self.is_multipath() {
             return;
         }
         self.next_low_water = self.received * 2;
@@ -336,6 +378,15 @@ impl TcpFlow {
                 Err(Errno::INTR) => {}
                 Err(_) => break,
             }
+        }
+        if let Some(window) = self.receive_window {
+            // A connection that has failed has no window to limit.
+            let _ = limit_window(receiver, window);
+        }
+        let received = self.received;
+        if self.conversation.as_mut().is_some_and(|one| one.requests_next(received)) {
+            // If the connection has failed, epoll reports it on the sender.
+            let _ = send(receiver, &[0], SendFlags::NOSIGNAL);
         }
         self.acknowledge_unread();
         true

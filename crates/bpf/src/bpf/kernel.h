@@ -124,6 +124,8 @@ struct minmax {
 
 struct tcp_sock {
 	struct inet_connection_sock inet_conn;
+	u32 snd_una;
+	u32 snd_nxt;
 	u32 mss_cache;
 	u32 snd_cwnd;
 	u32 snd_cwnd_clamp;
@@ -145,6 +147,10 @@ struct tcp_sock {
 	u64 tcp_clock_cache;
 	u8 is_cwnd_limited : 1;
 	bool is_mptcp;
+} KERNEL_TYPE;
+
+struct ack_sample {
+	s32 rtt_us;
 } KERNEL_TYPE;
 
 struct rate_sample {
@@ -180,6 +186,7 @@ struct tcp_congestion_ops {
 	u32 (*min_tso_segs)(struct sock *sk);
 	void (*cong_control)(struct sock *sk, u32 ack, int flag, const struct rate_sample *rs);
 	u32 (*undo_cwnd)(struct sock *sk);
+	void (*pkts_acked)(struct sock *sk, const struct ack_sample *sample);
 	u32 (*sndbuf_expand)(struct sock *sk);
 	char name[16];
 	u32 flags;

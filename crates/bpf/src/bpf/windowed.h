@@ -9,9 +9,14 @@
  *	u64 decrease(sk, rule, cwnd)                   the threshold after loss
  *	void on_timeout(sk, rule)                      a retransmission timeout
  *
- * and optionally a macro OBSERVE(sk, rule, acked), called for every acknowledgement;
- * after it, WINDOWED_OPS. Windows and growths are packets in Q32:
- * snd_cwnd has the whole packets, `fraction` the rest.
+ * and optionally macros
+ *
+ *	INIT(sk, rule)                                 the start of the connection
+ *	OBSERVE(sk, rule, acked)                       for every acknowledgement
+ *	SET_WINDOW(sk, rule, &cwnd, &ssthresh)         whether it set them, instead of increase
+ *
+ * and after it WINDOWED_OPS, with further members of tcp_congestion_ops if it has any. Windows and
+ * growths are packets in Q32: snd_cwnd has the whole packets, `fraction` the rest.
  *
  * The kernel spreads a reduction over recovery (PRR), detects spurious reductions, and calls
  * cong_avoid outside of recovery only.
@@ -20,8 +25,14 @@
 
 #include "fixed.h"
 
+#ifndef INIT
+#define INIT(sk, rule)
+#endif
 #ifndef OBSERVE
 #define OBSERVE(sk, rule, acked)
+#endif
+#ifndef SET_WINDOW
+#define SET_WINDOW(sk, rule, cwnd, ssthresh) false
 #endif
 
 struct window {
@@ -52,6 +63,7 @@ void HOOK(windowed_init, struct sock *sk)
 	struct window *window = inet_csk_ca(sk);
 
 	__builtin_memset(window, 0, sizeof(*window));
+	INIT(sk, &window->rule);
 }
 
 SEC("struct_ops")
@@ -75,10 +87,16 @@ void HOOK(windowed_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 	u64 cwnd, threshold, acked_cnt = (u64)acked << 32;
 
 	OBSERVE(sk, &window->rule, acked);
-	if (!tcp_is_cwnd_limited(tp))
-		return;
 	cwnd = cwnd_of(sk, window);
 	threshold = (u64)tp->snd_ssthresh << 32 | window->ssthresh_fraction;
+	if (SET_WINDOW(sk, &window->rule, &cwnd, &threshold)) {
+		tp->snd_ssthresh = max(threshold, 2ULL << 32) >> 32;
+		window->ssthresh_fraction = (u32)threshold;
+		set_window(sk, window, cwnd);
+		return;
+	}
+	if (!tcp_is_cwnd_limited(tp))
+		return;
 	if (cwnd < threshold) {
 		u64 grown = min(cwnd + acked_cnt, threshold);
 
@@ -116,11 +134,11 @@ u32 HOOK(windowed_undo_cwnd, struct sock *sk)
 }
 
 #ifdef NATIVE
-#define WINDOWED_OPS(id, called) WINDOWED_OPS_(id, called, )
+#define WINDOWED_OPS(id, called, ...) WINDOWED_OPS_(id, called, , __VA_ARGS__)
 #else
-#define WINDOWED_OPS(id, called) WINDOWED_OPS_(id, called, SEC(".struct_ops"))
+#define WINDOWED_OPS(id, called, ...) WINDOWED_OPS_(id, called, SEC(".struct_ops"), __VA_ARGS__)
 #endif
-#define WINDOWED_OPS_(id, called, section)                                                        \
+#define WINDOWED_OPS_(id, called, section, ...)                                                   \
 	section struct tcp_congestion_ops id = {                                                  \
 		.init = (void *)windowed_init,                                                    \
 		.ssthresh = (void *)windowed_ssthresh,                                            \
@@ -128,5 +146,5 @@ u32 HOOK(windowed_undo_cwnd, struct sock *sk)
 		.set_state = (void *)windowed_set_state,                                          \
 		.undo_cwnd = (void *)windowed_undo_cwnd,                                          \
 		.flags = TCP_CONG_NON_RESTRICTED,                                                 \
-		.name = called,                                                                   \
+		.name = called, __VA_ARGS__                                                       \
 	}

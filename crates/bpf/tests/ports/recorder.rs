@@ -67,6 +67,8 @@ impl Recorder {
             self.init.mss.into(),
             self.init.initial_window as u64,
             event.new_episode.into(),
+            path.una,
+            path.next_seq,
             path.multipath.siblings.len() as u64,
         ];
         let siblings = path.multipath.siblings.iter().flat_map(sibling);

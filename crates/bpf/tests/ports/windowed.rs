@@ -96,6 +96,8 @@ fn drive(name: &str, steps: &[Step]) -> Recorder {
 fn acknowledge(recorder: &mut Recorder, path: &mut Path, packets: u32) {
     path.delivered += u64::from(packets);
     path.delivered_at = path.now;
+    path.una = path.delivered;
+    path.next_seq = path.next_seq.max(path.una + recorder.control().cwnd as u64);
     let ack = Ack::new(packets).with_rtt(path.srtt);
     recorder.on_ack(path, &ack);
 }
@@ -164,6 +166,11 @@ proptest! {
     #[test]
     fn bic_port_is_within_one_in_100_000(steps in steps(false)) {
         compare("bic", 1e-5, &steps);
+    }
+
+    #[test]
+    fn fast_port_is_within_one_in_100_000(steps in steps(false)) {
+        compare("fast", 1e-5, &steps);
     }
 
     #[test]

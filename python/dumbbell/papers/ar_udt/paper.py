@@ -278,6 +278,12 @@ def gain(runs: Runs, **experiments: str) -> str:
     return minus(f"{gain_over(runs, **experiments).value:.0f}")
 
 
+@text("blast")
+def blast(runs: Runs) -> str:
+    """RBUDP's goodput at 200 ms, next to no loss, Mbit/s."""
+    return f"{runs.value('related-rbudp-200-1e-7', 'goodput'):.0f}"
+
+
 @text("around-one")
 def around_one(runs: Runs) -> str:
     """How the ratio is spread about 1 if the reports are taken as they come."""
