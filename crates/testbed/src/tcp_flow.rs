@@ -1,15 +1,16 @@
 //! A flow over the kernel's TCP or Multipath TCP, with the sockets of both ends.
 
 use crate::algorithm::{
-    LINUX_ALGORITHMS, has_options, kernel_name, own_algorithms, sets_pacing_rate,
+    LINUX_ALGORITHMS, has_options, is_bpf_program, kernel_name, own_algorithms, sets_pacing_rate,
 };
+use crate::bpf_state::BpfState;
 use crate::error::TestbedError;
 use crate::host::{Side, mptcp_socket};
 use crate::info::{self, TcpInfo};
 use crate::settings::KernelSettings;
 use crate::sys::setsockopt;
 use dumbbell_net::Application;
-use dumbbell_sim::{FlowPlan, FlowRow, FlowSpec, SeriesRow};
+use dumbbell_sim::{FlowPlan, FlowRow, FlowSpec, Internals, SeriesRow};
 use dumbbell_units::Time;
 use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
@@ -60,6 +61,10 @@ pub(crate) struct TcpFlow {
     /// The rate schedule of the application, if it has one.
     application: Option<Application>,
     is_paced: bool,
+    /// The name of the kernel's algorithm.
+    kernel_cc: String,
+    /// The state of an eBPF program, once it was seen.
+    bpf_state: Option<BpfState>,
     mss: u64,
     pub(crate) listener: OwnedFd,
     pub(crate) sender: OwnedFd,
@@ -188,6 +193,8 @@ impl TcpFlow {
             bytes: flow.bytes.unwrap_or(u64::MAX),
             application: Application::from_rates(&flow.write_rates(), flow.stack.mss),
             is_paced: flow.stack.pacing || sets_pacing_rate(&flow.cc),
+            kernel_cc: kernel_name(flow).to_owned(),
+            bpf_state: None,
             mss: u64::from(flow.stack.mss),
             listener: sockets.listener,
             sender: sockets.sender,
@@ -344,6 +351,22 @@ impl TcpFlow {
         }
         row.delivered = row.delivered.min(self.written);
         (row, subflows)
+    }
+
+    /// Appends the variables of the algorithm, if it is an eBPF program or the kernel's BBR.
+    pub(crate) fn record_internals(
+        &mut self,
+        t: f64,
+        internals: &mut Internals,
+    ) -> Result<(), TestbedError> {
+        let mut show = |name, value| internals.push(self.number, t, name, value);
+        if self.kernel_cc == "bbr" {
+            info::inspect_bbr(&self.sender, &mut show);
+        } else if is_bpf_program(&self.kernel_cc) {
+            let read = TestbedError::failed("read the variables of an eBPF program");
+            BpfState::inspect(&mut self.bpf_state, &self.sender, &mut show).map_err(read)?;
+        }
+        Ok(())
     }
 
     fn record_rtt(&mut self, index: usize, srtt: f32) {

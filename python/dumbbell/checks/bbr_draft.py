@@ -431,7 +431,7 @@ _VISIBLE: Final[dict[str, Callable[[Track], tuple[bool, str]]]] = {
     "A.14": tiny_bdp_outside,
     "A.17": policer_outside,
 }
-"""Checks that need no variables of the algorithm, for the kernel's."""
+"""Checks that need no variables of the algorithm, where the kernel shows too few."""
 
 _THEN: Final[dict[str, Callable[[Track], dict[str, Any]]]] = {
     "A.4": partial(_slower_in, DRAIN, 0.3),
@@ -442,7 +442,7 @@ _THEN: Final[dict[str, Callable[[Track], dict[str, Any]]]] = {
 
 
 def _case(section: str, check: str, **said: Any) -> Case:
-    named = ("title", "versions", "since", "grid", "pipe", "transports")
+    named = ("title", "versions", "since", "grid", "pipe", "transports", "unreal")
     known = {key: said.pop(key) for key in named if key in said}
     return Case(
         section,
