@@ -107,5 +107,8 @@ fn the_qlog_has_what_qvis_asks_for() {
         for key in ["bytes_in_flight", "congestion_window", "smoothed_rtt"] {
             assert!(metrics.iter().any(|(_, data)| data[key].is_number()), "{stack}: {key}");
         }
+        // In ms: the path has an RTT of 40 ms and a queue of at most as much.
+        let last = metrics.iter().filter_map(|(_, data)| data["smoothed_rtt"].as_f64()).next_back();
+        assert!(last.is_some_and(|rtt| (20.0..200.0).contains(&rtt)), "{stack}: {last:?}");
     }
 }
