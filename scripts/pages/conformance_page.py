@@ -58,8 +58,8 @@ The draft names RTTs of 1 ms to 1 s and rates of 64 kbit/s to 10 Gbit/s. The cas
 {number} paths spread evenly over the logarithms of both, as far as a run sends no more than
 {tcp:.0f} million packets over TCP, or {quic:.1f} million over QUIC. So the corner of long and fast
 paths is left out. Times are in round trips or, where a rule has a time of its own, not shorter than
-above. A cell is the number of paths on which the case is passed, of those on which it was run. Below
-the table the first path that fails links to the experiment that repeats the run."""
+above. A cell is the number of paths on which the case is passed, of those on which it was run.
+Below the table the first path that fails links to the experiment that repeats the run."""
 
 _AGAIN: Final = """\
 ## The same again
