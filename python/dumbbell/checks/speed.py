@@ -34,7 +34,9 @@ class Case(NamedTuple):
     def experiment(self) -> Experiment:
         """A path of 100 ms with a queue of 1 BDP, unless the case says otherwise."""
         link = Link(name="bottleneck", **({"rate": self.rate, "queue": "1 BDP"} | dict(self.link)))
-        said = {"cc": self.cc, "rtt": "100 ms", "repeat": self.flows} | dict(self.flow)
+        said: dict[str, Any] = {"cc": self.cc, "rtt": "100 ms", "repeat": self.flows} | dict(
+            self.flow
+        )
         flow = Flow(name="flow", **said)
         return Experiment(links=[link], flows=[flow], duration=self.duration, internals=False)
 
