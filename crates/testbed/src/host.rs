@@ -132,7 +132,7 @@ fn tcp_episodes(netstat: &str) -> Option<[u32; 2]> {
     let (names, values) = (lines.next()?.split_whitespace(), lines.next()?.split_whitespace());
     let counters: HashMap<&str, u32> =
         names.zip(values).filter_map(|(name, value)| Some((name, value.parse().ok()?))).collect();
-    let sum = |names: &[&str]| names.iter().map(|name| counters.get(name)).sum();
+    let sum = |names: &[&str]| names.iter().map(|name| counters.get(name)).sum::<Option<u32>>();
     Some([
         sum(&["TCPRenoRecovery", "TCPSackRecovery"])?,
         sum(&["TCPFullUndo", "TCPPartialUndo", "TCPDSACKUndo", "TCPLossUndo"])?,
