@@ -94,7 +94,10 @@ class Track:
         inside = inside.fill_null(float("nan"))  # shown, but without a value
         # Of columns that both have, such as min_rtt, the algorithm's counts.
         both = [name for name in inside.columns if name in series.columns and name != "t"]
-        samples = series.drop(both).join(inside, on="t", how="left", maintain_order="left")
+        samples = series.drop(both)
+        if inside.height:
+            # The kernel shows them from the connection on.
+            samples = samples.join(inside, on="t", how="inner", maintain_order="left")
         wire = QUIC if one.experiment.flows[0].transport == "quic" else TCP
         return cls(samples, one, path or Path(), wire)
 
