@@ -51,21 +51,6 @@ fn every_algorithm_that_quic_supports_runs_in_both_stacks() {
 }
 
 #[test]
-fn bbr_does_not_stall_without_mtu_discovery() {
-    // No probe of the MTU follows the handshake, whose keys are discarded with packets in flight.
-    for cc in ["bbr", "bbr2", "bbr3"] {
-        for stack in ["quinn", "noq"] {
-            let mut flow = flow(stack, cc);
-            flow["external"]["options"] = json!({"mtu_discovery": false});
-            let row = alone(flow, 5).flows.rows().next().expect("a flow");
-            // Packets have 1167 bytes of data in 1228.
-            let share = share(&row, 1167.0 / 1228.0, 5.0);
-            assert!((0.7..=1.0).contains(&share), "{stack} {cc}: {share}");
-        }
-    }
-}
-
-#[test]
 fn the_internals_of_our_algorithms_are_sampled() {
     for stack in ["quinn", "noq"] {
         let output = alone(flow(stack, "bbr3"), 5);

@@ -368,15 +368,11 @@ impl Adapter {
 
     /// The window that lets no more leave than the pacing rate allows, for a stack whose pacer takes
     /// no rate.
-    ///
-    /// It has room for one packet always: the stack may have nothing in flight although `in_flight`
-    /// is not 0, as it does not report packets whose keys it discards (RFC 9002, section 6.4), and no
-    /// acknowledgement would come to end the wait.
     pub(crate) fn paced_window(&self) -> u64 {
         let (window, mss) = (self.window(), f64::from(self.path.mss));
         match self.control.pacing_rate {
             Some(_) if self.in_flight == 0 => window.min((BURST * mss) as u64 + 1),
-            Some(_) if self.tokens < mss => window.min(self.in_flight.max(mss as u64 + 1)),
+            Some(_) if self.tokens < mss => window.min(self.in_flight),
             _ => window,
         }
     }
