@@ -179,7 +179,7 @@ pub(crate) fn acknowledged_bytes(socket: impl AsFd) -> io::Result<u64> {
 /// before the connection is established.
 ///
 /// Its state is told by its gains, which are in 256ths: 2/ln 2 is Startup's pacing gain and its
-/// inverse Drain's, and only ProbeRTT has a window gain of 1.
+/// inverse Drain's, and only ProbeRTT has a window gain of 1. Before the first acknowledgement both are 0.
 pub(crate) fn inspect_bbr(socket: impl AsFd, show: &mut dyn FnMut(&'static str, f64)) {
     let [startup, drain, probe_bw, probe_rtt] = [0.0, 1.0, 2.0, 3.0];
     let mut bytes = [0; 20];
@@ -191,7 +191,7 @@ pub(crate) fn inspect_bbr(socket: impl AsFd, show: &mut dyn FnMut(&'static str, 
     let bw = f64::from(next()) + f64::from(next()) * 2f64.powi(32);
     let [min_rtt, pacing_gain, cwnd_gain] = [next(), next(), next()];
     let state = match (pacing_gain, cwnd_gain) {
-        (739, _) => startup,
+        (739 | 0, _) => startup,
         (88, _) => drain,
         (_, 256) => probe_rtt,
         _ => probe_bw,
