@@ -257,7 +257,8 @@ def down_inflight(track: Track) -> tuple[bool, str]:
     pairs = pairwise(track.stays())
     downs = [down for down, after in pairs if (down.state, after.state) == (DOWN, CRUISE)]
     left = [down.last("in_flight") / track.bdp for down in downs]
-    gains = sorted({float(gain) for down in downs for gain in down.samples["pacing_gain"]})
+    # The kernel's are in units of 2^-16.
+    gains = sorted({round(gain, 4) for down in downs for gain in down.samples["pacing_gain"]})
     return (
         bool(left) and max(left) <= 1.05 and set(gains) <= {0.75, 0.9},
         f"{len(downs)} times, {max(left, default=0):.2f} BDP in flight at most at its end, gain "
