@@ -85,10 +85,10 @@ impl<'a> Btf<'a> {
     /// Bytes that follow a `btf_type` of a kind.
     fn length_of_data(kind: u32, vlen: usize) -> usize {
         match kind {
-            1 | 14 | 17 => 4, // integer, variable, declaration tag
-            3 => 12,          // array
+            1 | 14 | 17 => 4,             // integer, variable, declaration tag
+            3 => 12,                      // array
             4 | 5 | 15 | 19 => 12 * vlen, // structure, union, section, 64-bit enumeration
-            6 | 13 => 8 * vlen, // enumeration, prototype
+            6 | 13 => 8 * vlen,           // enumeration, prototype
             _ => 0,
         }
     }
@@ -135,7 +135,8 @@ impl<'a> Btf<'a> {
                     // With bit fields the upper byte is their size; ours have none.
                     let bits = self.u32(at + 8)? & 0x00ff_ffff;
                     let own = self.string(self.u32(at)?)?;
-                    let path = if name.is_empty() { own.to_owned() } else { format!("{name}.{own}") };
+                    let path =
+                        if name.is_empty() { own.to_owned() } else { format!("{name}.{own}") };
                     self.collect(self.u32(at + 4)?, &path, offset + bits as usize / 8, fields)?;
                 }
             }
@@ -157,13 +158,13 @@ mod tests {
         };
         let structure = |vlen: u32, size: u32| [0, 4 << 24 | vlen, size];
         let words = [
-            &[of(b"u32\0"), 1 << 24, 4, 32][..],                // 1
-            &[of(b"u8\0"), 1 << 24, 1, 8],                      // 2
-            &[of(b"u16\0"), 1 << 24, 2, 16],                    // 3
-            &[0, 3 << 24, 0, 3, 1, 2],                          // 4: u16[2]
-            &structure(2, 12),                                  // 5
+            &[of(b"u32\0"), 1 << 24, 4, 32][..], // 1
+            &[of(b"u8\0"), 1 << 24, 1, 8],       // 2
+            &[of(b"u16\0"), 1 << 24, 2, 16],     // 3
+            &[0, 3 << 24, 0, 3, 1, 2],           // 4: u16[2]
+            &structure(2, 12),                   // 5
             &[of(b"a\0"), 1, 0, of(b"in\0"), 6, 32],
-            &structure(2, 6),                                   // 6
+            &structure(2, 6), // 6
             &[of(b"b\0"), 2, 0, of(b"c\0"), 4, 16],
         ]
         .concat();

@@ -132,7 +132,8 @@ fn word(first: u32, second: u32) -> u64 {
 /// Pointers in `attr` are valid for what the command reads or writes there.
 unsafe fn bpf(command: i32, attr: &mut BpfAttr) -> io::Result<i32> {
     // SAFETY: `attr` is as long as said and outlives the call; the caller answers for its pointers.
-    let done = unsafe { libc::syscall(libc::SYS_bpf, command, attr.as_mut_ptr(), size_of_val(attr)) };
+    let done =
+        unsafe { libc::syscall(libc::SYS_bpf, command, attr.as_mut_ptr(), size_of_val(attr)) };
     check(done as i32)
 }
 
@@ -144,7 +145,7 @@ fn bpf_open(command: i32, id: u32) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
 
-/// Writes what the kernel says of an object into `info`, pointers for which are at `info`'s choice.
+/// Writes what the kernel says of an object into `info`.
 ///
 /// # Safety
 /// Pointers in `info` are valid for as many bytes as `info` says.
