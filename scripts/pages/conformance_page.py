@@ -58,7 +58,8 @@ The draft names RTTs of 1 ms to 1 s and rates of 64 kbit/s to 10 Gbit/s. The cas
 {number} paths spread evenly over the logarithms of both, as far as a run sends no more than
 {tcp:.0f} million packets over TCP, or {quic:.1f} million over QUIC. So the corner of long and fast
 paths is left out. Times are in round trips or, where a rule has a time of its own, not shorter than
-above. A cell is the number of paths on which the case is passed, of those on which it was run."""
+above. A cell is the number of paths on which the case is passed, of those on which it was run.
+Below the table the first path that fails links to the experiment that repeats the run."""
 
 _AGAIN: Final = """\
 ## The same again
@@ -69,6 +70,9 @@ dumbbell conformance bbr --stacks --grid {number} --out bbr # a page, and all ex
 dumbbell conformance cubic --stacks --out cubic
 .venv/bin/python scripts/pages/conformance_page.py docs # this page
 ```"""
+
+_RUNS: Final = "conformance"
+"""The folder with the experiments that the page links to."""
 
 _MARKS: Final = {"pass": "+", "fail": "\N{MINUS SIGN}", "n/a": ""}
 
@@ -98,6 +102,12 @@ def _failures(results: list[CaseResult]) -> str:
     return "\n".join(f"- `{one.cc}`, {one.case.section}: {one.seen}" for one in failed)
 
 
+def _linked(one: CaseResult) -> str:
+    """The path of a run, with a link to its experiment."""
+    path = f"{one.path.rate / 1e6:g} Mbit/s and {1e3 * one.path.rtt:g} ms"
+    return f"[{path}]({_RUNS}/{cells.file_of(one)})"
+
+
 def _shares(shares: list[Share]) -> str:
     rows: dict[str, list[Share]] = {}
     for one in shares:
@@ -110,8 +120,7 @@ def _shares(shares: list[Share]) -> str:
     stacks = [f"`{cc}`" for cc in bbr_draft.STACKS if all(one.cc != cc for one in shares)]
     left = [f"Not run on these paths: {', '.join(stacks)}."] if stacks else []
     first = [
-        f"- `{one.cc}`, {one.case.section}: first at {one.failed[0].path.rate / 1e6:g} Mbit/s and "
-        f"{1e3 * one.failed[0].path.rtt:g} ms, {one.failed[0].seen}"
+        f"- `{one.cc}`, {one.case.section}: first at {_linked(one.failed[0])}, {one.failed[0].seen}"
         for one in shares
         if one.failed
     ]
@@ -148,6 +157,7 @@ def write(docs: Path, number: int) -> Path:
     algorithms = [*bbr_draft.ALGORITHMS, *bbr_draft.STACKS]
     shares = path_grid.examine(bbr_draft.CASES, algorithms, bbr_draft.version, number)
     path = docs / "explanation/conformance.md"
+    cells.write_runs(path.parent / _RUNS, [share.failed[0] for share in shares if share.failed])
     write_text(path, page(found["bbr"], found["cubic"], shares, number))
     return path
 

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 from typer.testing import CliRunner
 
+from dumbbell.checks import cells, path_grid
 from dumbbell.checks.bbr_draft import ALGORITHMS, CASES, version
 from dumbbell.checks.conformance import CaseResult, examine
 from dumbbell.cli.app import app
+from dumbbell.experiment.model import Experiment
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -91,6 +93,24 @@ def test_an_algorithm_that_shows_little_or_nonsense_is_judged_all_the_same(
     assert len(outcomes) == len(CASES)
     assert {outcome.verdict for outcome in outcomes} & {"n/a", "fail"}
     assert all("not found" not in outcome.seen for outcome in outcomes)
+
+
+def test_a_case_that_no_machine_can_run_says_why() -> None:
+    cases = [case for case in CASES if case.section == "A.22"]
+    [one] = examine(cases, ["bbr3"], version, backend="linux")
+    assert one.verdict == "n/a"
+    assert "random waits" in one.seen
+
+
+def test_every_failing_path_of_the_grid_has_an_experiment_to_repeat(tmp_path: Path) -> None:
+    cases = [case for case in CASES if case.section == "A.3"]
+    shares = path_grid.examine(cases, ["bbr3(drain_gain=1)"], version, 8)
+    assert len(shares[0].failed) > 1
+    index = cells.write(tmp_path, "bbr", "the draft", shares[0].failed[:1], shares)
+    outcomes = json.loads((tmp_path / "outcomes.json").read_text())
+    for fail, row in zip(shares[0].failed, outcomes["grid"][0]["failed"], strict=True):
+        assert f'href="{row["experiment"]}"' in index.read_text()
+        assert Experiment.load(tmp_path / row["experiment"]) == fail.experiment
 
 
 def test_an_algorithm_of_another_name_is_held_to_the_draft() -> None:

@@ -39,10 +39,6 @@ fn the_counts_of_the_qlog_are_those_of_the_flow() {
         let output = logged(stack, Link::default().with("loss", json!(0.01)), json!({}));
         let row = output.flows.rows().next().expect("a flow");
         let records = records(&output);
-        // Draft version 07 and before have a version and a format, later ones a schema.
-        let header = &records[0];
-        assert!(header.get("qlog_version").or(header.get("file_schema")).is_some(), "{header}");
-        assert!(header["trace"].is_object(), "{header}");
         let sent = events(&records, ":packet_sent");
         assert_eq!(sent.len() as u64, row.sent, "{stack}");
         assert_eq!(events(&records, ":packet_lost").len() as u64, row.lost, "{stack}");
@@ -78,5 +74,41 @@ fn the_same_seed_gives_the_same_qlog() {
     for stack in ["quinn", "noq"] {
         let of = || records(&logged(stack, Link::default(), json!({"bytes": 100_000})));
         assert_eq!(of(), of(), "{stack}");
+    }
+}
+
+/// What qvis asks of a file and of a packet: `TextSequenceJSONToQlog`, `QlogLoaderV2` and
+/// `CongestionGraphD3Renderer` of quiclog/qvis.
+#[test]
+fn the_qlog_has_what_qvis_asks_for() {
+    for stack in ["quinn", "noq"] {
+        let output = logged(stack, Link::default().with("loss", json!(0.01)), json!({}));
+        let records = records(&output);
+        let (header, recorded) = records.split_first().expect("a header");
+        assert_eq!(header["qlog_format"], "JSON-SEQ", "{header}");
+        let versions = ["draft-02", "draft-02-RC1", "qlog-03-WIP", "0.3"];
+        let version = header["qlog_version"].as_str();
+        assert!(version.is_some_and(|version| versions.contains(&version)), "{header}");
+        assert!(header["trace"]["vantage_point"]["type"].is_string(), "{header}");
+        let times = recorded.iter().map(|event| event["time"].as_f64().expect("a time"));
+        assert!(times.is_sorted(), "{stack}");
+        for (name, needs_size) in [("transport:packet_sent", true), ("recovery:packet_lost", false)]
+        {
+            let packets = events(&records, name);
+            assert!(!packets.is_empty(), "{stack}: {name}");
+            for (_, data) in packets {
+                assert!(data["header"]["packet_number"].is_u64(), "{stack}: {data}");
+                assert!(data["header"]["packet_type"].is_string(), "{stack}: {data}");
+                assert!(data["raw"]["length"].as_u64() > Some(0) || !needs_size, "{stack}: {data}");
+            }
+        }
+        assert!(!events(&records, "transport:packet_received").is_empty(), "{stack}");
+        let metrics = events(&records, "recovery:metrics_updated");
+        for key in ["bytes_in_flight", "congestion_window", "smoothed_rtt"] {
+            assert!(metrics.iter().any(|(_, data)| data[key].is_number()), "{stack}: {key}");
+        }
+        // In ms: the path has an RTT of 40 ms and a queue of at most as much.
+        let last = metrics.iter().filter_map(|(_, data)| data["smoothed_rtt"].as_f64()).next_back();
+        assert!(last.is_some_and(|rtt| (20.0..200.0).contains(&rtt)), "{stack}: {last:?}");
     }
 }

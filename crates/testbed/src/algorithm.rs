@@ -39,10 +39,15 @@ pub(crate) fn sets_pacing_rate(cc: &str) -> bool {
     cc.contains("bbr")
 }
 
+/// Whether an algorithm of the kernel is an eBPF program of dumbbell.
+pub(crate) fn is_bpf_program(name: &str) -> bool {
+    name.starts_with("db_")
+}
+
 /// Those of a list of available algorithms that the kernel has without dumbbell's eBPF programs,
 /// with commas.
 pub(crate) fn own_algorithms(available: &str) -> String {
-    let names = available.split_whitespace().filter(|name| !name.starts_with("db_"));
+    let names = available.split_whitespace().filter(|name| !is_bpf_program(name));
     names.collect::<Vec<_>>().join(", ")
 }
 

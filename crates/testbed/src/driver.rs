@@ -33,7 +33,7 @@ fn token(flow: usize, role: SocketRole) -> epoll::EventData {
 pub(crate) struct Samples {
     pub(crate) series: Series,
     pub(crate) subflow_series: Series,
-    /// Internals of UDT's and QUIC's algorithms, if the scenario records them.
+    /// Internals of the algorithms that show them, if the scenario records them.
     pub(crate) internals: Option<Internals>,
     /// Delay between the due time of a sample and the sample.
     pub(crate) lateness: Histogram,
@@ -113,7 +113,7 @@ impl<'a> Driver<'a> {
             let now = self.clock.now();
             while next_sample <= now {
                 samples.lateness.record(now.since(next_sample));
-                self.sample(next_sample, &mut samples);
+                self.sample(next_sample, &mut samples)?;
                 let fraction = next_sample.as_secs_f64() / duration.as_secs_f64();
                 if progress(fraction).is_break() {
                     return Err(TestbedError::Stopped);
@@ -223,7 +223,7 @@ impl<'a> Driver<'a> {
     }
 
     /// Samples all flows that have started; a completed flow once more after its completion.
-    fn sample(&mut self, now: Time, samples: &mut Samples) {
+    fn sample(&mut self, now: Time, samples: &mut Samples) -> Result<(), TestbedError> {
         let t = now.as_secs_f64();
         for flow in self.flows.iter_mut() {
             if !flow.needs_sample(now) {
@@ -231,6 +231,9 @@ impl<'a> Driver<'a> {
             }
             let (row, subflows) = flow.series_row(t);
             samples.series.push(row);
+            if let Some(internals) = &mut samples.internals {
+                flow.record_internals(t, internals)?;
+            }
             let first = self.first_subflows[flow.number as usize];
             for (subflow, row) in subflows {
                 let flow = first + subflow;
@@ -249,5 +252,6 @@ impl<'a> Driver<'a> {
         for flow in self.bulk.iter_mut() {
             flow.sample(now, &mut samples.series, samples.internals.as_mut());
         }
+        Ok(())
     }
 }

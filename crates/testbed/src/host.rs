@@ -6,6 +6,7 @@ use crate::settings::{ACCURATE_ECN, KernelSettings, TCP_ECN, TUN_QUEUE_PACKETS};
 use crate::sys::{self, Namespace};
 use rustix::process::{getgid, getuid};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -113,6 +114,29 @@ impl Host {
             table.lines().find_map(|line| line.trim().strip_prefix(DEVICE)?.strip_prefix(':'));
         line.and_then(|line| line.split_whitespace().nth(11)?.parse().ok()).unwrap_or(0)
     }
+
+    /// Fast recovery episodes and reductions that were undone, of all its TCP connections.
+    pub(crate) fn tcp_episodes(&self) -> Result<[u32; 2], TestbedError> {
+        let read = || {
+            let text = fs::read_to_string("/proc/thread-self/net/netstat")?;
+            tcp_episodes(&text).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))
+        };
+        self.enter(|| read().map_err(TestbedError::failed("read TCP's counters")))
+    }
+}
+
+/// Fast recovery episodes and reductions that were undone, of all connections of a host, from the text
+/// of /proc/net/netstat (Linux, Documentation/networking/snmp_counter.rst).
+fn tcp_episodes(netstat: &str) -> Option<[u32; 2]> {
+    let mut lines = netstat.lines().filter_map(|line| line.strip_prefix("TcpExt:"));
+    let (names, values) = (lines.next()?.split_whitespace(), lines.next()?.split_whitespace());
+    let counters: HashMap<&str, u32> =
+        names.zip(values).filter_map(|(name, value)| Some((name, value.parse().ok()?))).collect();
+    let sum = |names: &[&str]| names.iter().map(|name| counters.get(name)).sum::<Option<u32>>();
+    Some([
+        sum(&["TCPRenoRecovery", "TCPSackRecovery"])?,
+        sum(&["TCPFullUndo", "TCPPartialUndo", "TCPDSACKUndo", "TCPLossUndo"])?,
+    ])
 }
 
 /// Runs `work` on a new thread, which may change its namespaces without affecting the caller.
@@ -234,6 +258,15 @@ pub(crate) fn mptcp_socket() -> Result<OwnedFd, TestbedError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn episodes_are_sums_of_the_kernels_counters() {
+        let names = "TcpExt: SyncookiesSent TCPRenoRecovery TCPSackRecovery TCPFullUndo \
+                     TCPPartialUndo TCPDSACKUndo TCPLossUndo";
+        let text = format!("{names}\nTcpExt: 9 1 20 3 40 5 60\nIpExt: InNoRoutes\nIpExt: 7\n");
+        assert_eq!(tcp_episodes(&text), Some([21, 108]));
+        assert_eq!(tcp_episodes("TcpExt: TCPFullUndo\nTcpExt: 1\n"), None);
+    }
 
     #[test]
     fn a_kernel_without_accurate_ecn_is_named() {

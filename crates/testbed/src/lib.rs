@@ -11,13 +11,15 @@
 //! - `driver` runs the applications: `tcp_flow`, `udt_flow`, `bulk_flow`, `datagram_flow` (endpoints of
 //!   other crates) and `program` (an external command). `conversation` is an application that waits.
 //! - `capture` keeps the packets of logged flows.
-//! - `info` reads `TCP_INFO`; `health` measures whether the machine kept up.
+//! - `info` reads `TCP_INFO`; `bpf_state` (by `btf`) the variables of eBPF's BBRs; `health` measures whether the machine kept up.
 //!
 //! Namespaces, devices and programs are anonymous. They belong to a process namespace whose init is
 //! the calling process, so the kernel removes all of them when that process ends or is killed.
 #![cfg(target_os = "linux")]
 
 mod algorithm;
+mod bpf_state;
+mod btf;
 mod bulk_flow;
 mod capture;
 mod conversation;

@@ -325,7 +325,7 @@ impl<'a> Run<'a> {
         let (rtt, queue) = (shortest.unwrap_or(Span::ZERO), queue.unwrap_or(Span::MAX));
         let mut warnings = health.warnings(rtt, queue);
         warnings.extend(self.failures());
-        let (flows, subflows) = self.tables(&path_stats);
+        let (flows, subflows) = self.tables(&path_stats)?;
         let end = Time::from_nanos(self.scenario.duration_ns).as_secs_f64();
         let tables = dumbbell_sim::RunOutput {
             data_packets: path_stats.iter().map(|path_stats| path_stats.sent_packets).sum(),
@@ -370,10 +370,15 @@ impl<'a> Run<'a> {
     }
 
     /// The tables of totals of flows and subflows.
-    fn tables(&mut self, path_stats: &[PathStats]) -> (Flows, Flows) {
+    fn tables(&mut self, path_stats: &[PathStats]) -> Result<(Flows, Flows), TestbedError> {
         let first_subflows = FlowPlan::first_subflows(&self.plans).collect::<Vec<_>>();
         let mut rows: Vec<(FlowRow, Vec<(u32, FlowRow)>)> =
             self.flows.iter().map(TcpFlow::flow_row).collect();
+        if let [(row, _)] = &mut rows[..] {
+            // The kernel counts them by host, which a single flow has for itself.
+            let host = self.port_devices[self.plans[row.flow as usize].pair as usize * 2] / 2;
+            [row.recoveries, row.spurious] = self.hosts[host][0].tcp_episodes()?;
+        }
         rows.extend(self.programs.iter().map(|program| {
             let path_stats = &path_stats[program.plan().pair as usize];
             (program.path_stats(path_stats), Vec::new())
@@ -402,6 +407,6 @@ impl<'a> Run<'a> {
                 subflows.push(row.with_delays(rtt, delays));
             }
         }
-        (flows, subflows)
+        Ok((flows, subflows))
     }
 }

@@ -1,8 +1,9 @@
 //! A flow over the kernel's TCP or Multipath TCP, with the sockets of both ends.
 
 use crate::algorithm::{
-    LINUX_ALGORITHMS, has_options, kernel_name, own_algorithms, sets_pacing_rate,
+    LINUX_ALGORITHMS, has_options, is_bpf_program, kernel_name, own_algorithms, sets_pacing_rate,
 };
+use crate::bpf_state::BpfState;
 use crate::conversation::Conversation;
 use crate::error::TestbedError;
 use crate::host::{Side, mptcp_socket};
@@ -10,7 +11,7 @@ use crate::info::{self, TcpInfo};
 use crate::settings::KernelSettings;
 use crate::sys::setsockopt;
 use dumbbell_net::Application;
-use dumbbell_sim::{FlowPlan, FlowRow, FlowSpec, SeriesRow};
+use dumbbell_sim::{FlowPlan, FlowRow, FlowSpec, Internals, SeriesRow};
 use dumbbell_tcp::Dialogue;
 use dumbbell_units::Time;
 use rustix::event::epoll::EventFlags;
@@ -70,6 +71,10 @@ pub(crate) struct TcpFlow {
     /// Maximum receive window, bytes.
     receive_window: Option<u32>,
     is_paced: bool,
+    /// The name of the kernel's algorithm.
+    kernel_cc: String,
+    /// The state of an eBPF program, once it was seen.
+    bpf_state: Option<BpfState>,
     mss: u64,
     pub(crate) listener: OwnedFd,
     pub(crate) sender: OwnedFd,
@@ -212,6 +217,8 @@ impl TcpFlow {
             conversation: dialogue.map(Conversation::new),
             receive_window: settings.receive_window,
             is_paced: flow.stack.pacing || sets_pacing_rate(&flow.cc),
+            kernel_cc: kernel_name(flow).to_owned(),
+            bpf_state: None,
             mss: u64::from(flow.stack.mss),
             listener: sockets.listener,
             sender: sockets.sender,
@@ -423,6 +430,22 @@ impl TcpFlow {
         }
         row.delivered = row.delivered.min(self.written);
         (row, subflows)
+    }
+
+    /// Appends the variables of the algorithm, if it is an eBPF program or the kernel's BBR.
+    pub(crate) fn record_internals(
+        &mut self,
+        t: f64,
+        internals: &mut Internals,
+    ) -> Result<(), TestbedError> {
+        let mut show = |name, value| internals.push(self.number, t, name, value);
+        if self.kernel_cc == "bbr" {
+            info::inspect_bbr(&self.sender, &mut show);
+        } else if is_bpf_program(&self.kernel_cc) {
+            let read = TestbedError::failed("read the variables of an eBPF program");
+            BpfState::inspect(&mut self.bpf_state, &self.sender, &mut show).map_err(read)?;
+        }
+        Ok(())
     }
 
     fn record_rtt(&mut self, index: usize, srtt: f32) {

@@ -7,12 +7,13 @@ import re
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dumbbell import _core
+from dumbbell.checks.conformance import Path
 from dumbbell.experiment.files import write_text
 from dumbbell.report import page
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
+    from pathlib import Path as FilePath
 
     from dumbbell.checks.conformance import CaseResult
     from dumbbell.checks.path_grid import Share
@@ -25,7 +26,7 @@ _OfCase = TypeVar("_OfCase", "CaseResult", "Share")
 def file_of(one: CaseResult) -> str:
     """The name of the file with a cell's experiment."""
     cell = f"{one.case.section} {one.case.title[:40]} {one.cc}"
-    at = f" {one.path.rate:g} {one.path.rtt:g}" if one.path.rtt != 0.04 else ""
+    at = f" {one.path.rate:g} {one.path.rtt:g}" if one.path != Path() else ""
     return re.sub(r"[^\w.@]+", "-", cell + at).strip("-") + ".toml"
 
 
@@ -46,6 +47,7 @@ def share_rows(shares: Sequence[Share]) -> list[dict[str, Any]]:
         | {
             "failed": [
                 {"rate": fail.path.rate, "rtt": fail.path.rtt, "seen": fail.seen}
+                | {"experiment": f"{RUNS}/{file_of(fail)}"}
                 for fail in one.failed
             ]
         }
@@ -61,20 +63,23 @@ def table(results: Sequence[_OfCase]) -> list[list[_OfCase]]:
     return list(of_cases.values())
 
 
+def write_runs(runs: FilePath, results: Sequence[CaseResult]) -> None:
+    """Writes the experiments of some results into a folder."""
+    runs.mkdir(parents=True, exist_ok=True)
+    for one in results:
+        if one.experiment is not None:
+            write_text(runs / file_of(one), one.experiment.to_toml())
+
+
 def write(
-    out: Path,
+    out: FilePath,
     suite: str,
     specification: str,
     results: Sequence[CaseResult],
     shares: Sequence[Share],
-) -> Path:
+) -> FilePath:
     """Writes ``index.html``, ``outcomes.json`` and the experiments into a folder."""
-    runs = out / RUNS
-    runs.mkdir(parents=True, exist_ok=True)
-    failed = [fail for share in shares for fail in share.failed[:1]]
-    for one in (*results, *failed):
-        if one.experiment is not None:
-            write_text(runs / file_of(one), one.experiment.to_toml())
+    write_runs(out / RUNS, [*results, *(fail for share in shares for fail in share.failed)])
     outcomes = {"suite": suite, "version": _core.__version__, "outcomes": rows(results)}
     write_text(out / "outcomes.json", json.dumps(outcomes | {"grid": share_rows(shares)}) + "\n")
     index = out / "index.html"

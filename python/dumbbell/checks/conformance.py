@@ -31,6 +31,10 @@ _UNSEEDED: Final = {"noq:bbr3": 3}
 """Runs of algorithms whose random numbers do not come from the seed: all must pass a case."""
 
 
+_RETRIES: Final = 2
+"""How often a run with real packets is repeated if the machine was late."""
+
+
 class NotSeenError(Exception):
     """The event that a case is about did not happen; the case fails with this text."""
 
@@ -90,7 +94,10 @@ class Track:
         inside = inside.fill_null(float("nan"))  # shown, but without a value
         # Of columns that both have, such as min_rtt, the algorithm's counts.
         both = [name for name in inside.columns if name in series.columns and name != "t"]
-        samples = series.drop(both).join(inside, on="t", how="left", maintain_order="left")
+        samples = series.drop(both)
+        if inside.height:
+            # The kernel shows them from the connection on.
+            samples = samples.join(inside, on="t", how="inner", maintain_order="left")
         wire = QUIC if one.experiment.flows[0].transport == "quic" else TCP
         return cls(samples, one, path or Path(), wire)
 
@@ -178,11 +185,11 @@ class Case:
     is_repeated_later: bool = False  # whether that is after the algorithm has drawn random numbers
     since: float = 0.0  # from when on the check sees samples, s
     needs: tuple[str, ...] = ("state",)  # variables without which it cannot be judged
-    # Judges from outside, where the kernel shows no variables.
+    # Judges from outside what the kernel shows too little of.
     visible: Callable[[Track], tuple[bool, str]] | None = None
     level: Level = "claim"  # how strongly the specification asks for it
     transports: Collection[str] = ("tcp", "quic")  # that have what the case is about
-    real: bool = True  # whether it can be run with real packets
+    unreal: str | None = None  # why it cannot be run with real packets, if it cannot
     grid: Literal["rounds", "seconds"] | None = None  # what its times are in on other paths
     pipe: float = 1.0  # packets that another path has to hold at least
 
@@ -232,13 +239,13 @@ def examine(
     pairs = [(case, cc) for case in cases for cc in algorithms]
     about = [(case, cc) for case, cc in pairs if why_not(case, cc, version) is None]
     if backend == "linux":
-        about = [(case, cc) for case, cc in about if case.real and (case.visible or not case.needs)]
+        about = [(case, cc) for case, cc in about if case.unreal is None]
     trials = [Trial(case, cc) for case, cc in about]
     done = run_trials(trials, jobs=jobs, backend=backend, progress=progress)
     found = {(one.case, one.cc): one for one in done}
     return [
         found.get((case, cc))
-        or CaseResult(case, cc, "n/a", why_not(case, cc, version) or "not visible")
+        or CaseResult(case, cc, "n/a", why_not(case, cc, version) or case.unreal or "")
         for case, cc in pairs
     ]
 
@@ -288,6 +295,7 @@ def _run(
         [trial.experiment() for _, trial in trials],
         jobs=jobs,
         backend=backend,
+        retry_invalid=_RETRIES,
         progress=lambda step, done: progress(step, before + done / 2),
     )
     for (number, trial), result in zip(trials, results, strict=True):
@@ -310,10 +318,21 @@ def _judge(trial: Trial, result: Result) -> CaseResult:
 
 
 def _verdict(case: Case, track: Track) -> tuple[Verdict, str]:
-    is_kernel = track.result.meta["backend"] == "linux"
-    check = case.visible if is_kernel and case.visible else case.check
-    missing = next((name for name in case.needs if not track.has(name)), None)
-    if missing and check is case.check:
+    if invalid := track.result.invalid_reasons:
+        return "n/a", f"the machine was late: {'; '.join(invalid)}"
+    verdict, seen = _checked(case, case.check, case.needs, track)
+    if verdict == "n/a" and case.visible and track.result.meta["backend"] == "linux":
+        return _checked(case, case.visible, (), track)
+    return verdict, seen
+
+
+def _checked(
+    case: Case,
+    check: Callable[[Track], tuple[bool, str]],
+    needs: Sequence[str],
+    track: Track,
+) -> tuple[Verdict, str]:
+    if missing := next((name for name in needs if not track.has(name)), None):
         return "n/a", f"the algorithm shows no {missing}"
     try:
         passed, seen = check(track.since(case.since * track.path.stretch))

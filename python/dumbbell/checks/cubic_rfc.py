@@ -311,7 +311,7 @@ def averages(track: Track, *, window: float) -> tuple[bool, str]:
 
 
 def _case(section: str, check: str, **said: Any) -> Case:
-    named = ("title", "level", "since", "real", "transports")
+    named = ("title", "level", "since", "unreal", "transports")
     known = {key: said.pop(key) for key in named if key in said}
     run = partial(globals()[check], **said.pop("arguments", {}))
     return Case(

@@ -28,14 +28,23 @@ class Case(NamedTuple):
     rate: str = "1 Gbit/s"
     duration: str = "5 s"
     link: Mapping[str, Any] = {}  # keys of the link
+    flow: Mapping[str, Any] = {}  # keys of the flow
 
     @property
     def experiment(self) -> Experiment:
         """A path of 100 ms with a queue of 1 BDP, unless the case says otherwise."""
         link = Link(name="bottleneck", **({"rate": self.rate, "queue": "1 BDP"} | dict(self.link)))
-        flow = Flow(name="flow", cc=self.cc, rtt="100 ms", repeat=self.flows)
+        said: dict[str, Any] = {"cc": self.cc, "rtt": "100 ms", "repeat": self.flows} | dict(
+            self.flow
+        )
+        flow = Flow(name="flow", **said)
         return Experiment(links=[link], flows=[flow], duration=self.duration, internals=False)
 
+
+_QUINN: Final = "quinn:cubic"
+_NOQ: Final = "noq:cubic"
+_QUIC: Final = {"transport": "quic"}
+_TLS: Final = _QUIC | {"transport_options": {"crypto": "rustls"}}
 
 CASES: Final = (
     Case("1 CUBIC flow, 1 Gbit/s"),
@@ -47,6 +56,10 @@ CASES: Final = (
     Case("1 BBRv3 flow, 1 % reordered", cc="bbr3", link={"reorder": "1 % by 5 ms"}),
     Case("100 CUBIC flows, CoDel", flows=100, link={"aqm": "codel"}),
     Case("100 CUBIC flows, FQ-CoDel", flows=100, link={"aqm": "fq_codel"}),
+    Case("quinn, 20 Mbit/s, TLS", _QUINN, rate="20 Mbit/s", duration="20 s", flow=_TLS),
+    Case("quinn, 1 Gbit/s", _QUINN, flow=_QUIC),
+    Case("noq, 20 Mbit/s, TLS", _NOQ, rate="20 Mbit/s", duration="20 s", flow=_TLS),
+    Case("noq, 1 Gbit/s", _NOQ, flow=_QUIC),
 )
 """What is measured."""
 

@@ -32,7 +32,8 @@ _NAMES: Final = {"stcp": "scalable", "hstcp": "highspeed"}
 """Linux's names of algorithms if they differ from the simulator's."""
 
 _UNKNOWN: Final = ("recoveries", "spurious")
-"""Columns that a kernel does not report of a flow; UDT and QUIC, which are not its own, do."""
+"""Columns that a kernel counts by host: known of its flow if it has one only. UDT and QUIC, which
+are not its own, count them by flow."""
 
 
 class TestbedError(DumbbellError):
@@ -141,7 +142,8 @@ def _read_output(pipe: IO[bytes], monitor: RunMonitor) -> RunOutput | None:
 
 def _without_unknown(output: RunOutput, scenario: str) -> RunOutput:
     """The same with null for what a kernel does not report of its flows."""
-    is_known = [not _is_kernels(flow) for flow in json.loads(scenario)["flows"]]
+    kernels = [_is_kernels(flow) for flow in json.loads(scenario)["flows"]]
+    is_known = [not one or sum(kernels) == 1 for one in kernels]
 
     def known(table: pl.DataFrame, where: pl.Series | bool) -> pl.DataFrame:
         return table.with_columns(pl.when(where).then(name).alias(name) for name in _UNKNOWN)
