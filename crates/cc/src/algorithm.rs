@@ -8,9 +8,11 @@ use crate::{
     ConfigError, CongestionControl, CongestionEvent, ConnectionConfig, ControlParameters, Copa,
     Cubic, Cubic2006, CubicLinux, CubicParameters, CustomAlgorithm, Dbac, Dctcp, Fast, HighSpeed,
     Htcp, Hybla, Illinois, LedbatPlusPlus, Lia, Lp, Metric, Nv, Olia, OptionInfo, Options, Path,
-    Prague, Reno, Scalable, Sent, StandardSlowStart, Udt, Vegas, Veno, Vivace, WeightedVegas,
+    Prague, Reno, Scalable, Sent, StandardSlowStart, Udt, Vegas, Veno, WeightedVegas,
     Westwood, WindowRule, Windowed, Yeah,
 };
+#[cfg(feature = "all-algorithms")]
+use crate::{C4, Vivace};
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -41,9 +43,13 @@ fn windowed_from<R: WindowRule>(
 }
 
 /// Makes the enum, the names, the parsing and the forwarding from one list of
-/// `"name" Variant(Type) = constructor`. Constructors take `(&mut Options, &ConnectionConfig)`.
+/// `"name" Variant(Type) = constructor`. Constructors take `(&mut Options, &ConnectionConfig)`. An
+/// algorithm with `["feature"]` after its name needs that feature of this crate.
 macro_rules! algorithms {
-    ($($(#[$doc:meta])* $name:literal $variant:ident($type:ty) = $make:expr;)*) => {
+    ($(
+        $(#[$doc:meta])*
+        $name:literal $([$feature:literal])? $variant:ident($type:ty) = $make:expr;
+    )*) => {
         /// Any algorithm, dispatched without a virtual call.
         ///
         /// The large ones are boxed, so that the others stay small. A clone continues from the same
@@ -61,13 +67,13 @@ macro_rules! algorithms {
         #[derive(Clone, Debug)]
         #[non_exhaustive]
         pub enum Algorithm {
-            $($(#[$doc])* $variant($type),)*
+            $($(#[$doc])* $(#[cfg(feature = $feature)])? $variant($type),)*
             /// A user-defined algorithm; see [`AlgorithmFactory`](crate::AlgorithmFactory).
             Custom(Box<dyn CustomAlgorithm>),
         }
 
         /// The names of all built-in algorithms.
-        pub const NAMES: &[&str] = &[$($name),*];
+        pub const NAMES: &[&str] = &[$($(#[cfg(feature = $feature)])? $name),*];
 
         impl Algorithm {
             /// Makes the algorithm named by `text`: `cubic`, `cubic(hystart=off)`.
@@ -100,7 +106,7 @@ macro_rules! algorithms {
                 init: &ConnectionConfig,
             ) -> Result<Algorithm, ConfigError> {
                 Ok(match options.name() {
-                    $($name => {
+                    $($(#[cfg(feature = $feature)])? $name => {
                         let make: fn(&mut Options, &ConnectionConfig) -> Result<$type, ConfigError> = $make;
                         Algorithm::$variant(make(options, init)?)
                     })*
@@ -112,7 +118,7 @@ macro_rules! algorithms {
         macro_rules! forward {
             ($self:ident, $algorithm:ident => $call:expr) => {
                 match $self {
-                    $(Algorithm::$variant($algorithm) => $call,)*
+                    $($(#[cfg(feature = $feature)])? Algorithm::$variant($algorithm) => $call,)*
                     Algorithm::Custom($algorithm) => $call,
                 }
             };
@@ -233,8 +239,10 @@ algorithms! {
     };
     /// Copa.
     "copa" Copa(Box<Copa>) = |options, init| Copa::from_options(options, init).map(Box::new);
+    /// C4.
+    "c4" ["all-algorithms"] C4(Box<C4>) = |_, init| Ok(Box::new(C4::new(init)));
     /// PCC Vivace.
-    "vivace" Vivace(Box<Vivace>) = |options, init| {
+    "vivace" ["all-algorithms"] Vivace(Box<Vivace>) = |options, init| {
         Vivace::from_options(options, init).map(Box::new)
     };
     /// LIA.
@@ -262,6 +270,9 @@ algorithms! {
         AdaptiveUdt::from_options(options, init).map(Box::new)
     };
 }
+
+/// The algorithms that need the feature `all-algorithms`.
+pub const OPTIONAL_NAMES: &[&str] = &["c4", "vivace"];
 
 impl Algorithm {
     /// UDT only: whether an acknowledgement lets the next packet leave at once, whatever the pacing
