@@ -19,7 +19,8 @@ use alloc::vec::Vec;
 use dumbbell_units::{Span, Time};
 
 /// A window rule with the slow start of the option `hystart` (default: RFC 5681) and the threshold
-/// of the option `initial_ssthresh` (default: none).
+/// of the option `initial_ssthresh` (default: none), with Rate-Limited Increase if
+/// `rate_limited_increase` is on.
 pub(crate) fn windowed<R: WindowRule>(
     rule: R,
     options: &mut Options,
@@ -39,7 +40,10 @@ fn windowed_from<R: WindowRule>(
     let ssthresh = options.number("initial_ssthresh", ssthresh, 0.0..=1e9, "0 to 10^9 packets")?;
     let slow_start = AnySlowStart::from_options(options, slow_start)?;
     let windowed = Windowed::new(rule, slow_start, init);
-    Ok(if ssthresh > 0.0 { windowed.with_ssthresh(ssthresh.max(2.0)) } else { windowed })
+    let windowed =
+        if ssthresh > 0.0 { windowed.with_ssthresh(ssthresh.max(2.0)) } else { windowed };
+    let is_rate_limited = options.switch("rate_limited_increase", false)?;
+    Ok(if is_rate_limited { windowed.with_rate_limited_increase() } else { windowed })
 }
 
 /// Makes the enum, the names, the parsing and the forwarding from one list of
@@ -110,6 +114,9 @@ macro_rules! algorithms {
                         let make: fn(&mut Options, &ConnectionConfig) -> Result<$type, ConfigError> = $make;
                         Algorithm::$variant(make(options, init)?)
                     })*
+                    name if OPTIONAL_NAMES.contains(&name) => {
+                        return Err(ConfigError::LeftOut { name: name.to_owned() });
+                    }
                     name => return Err(ConfigError::UnknownAlgorithm { name: name.to_owned() }),
                 })
             }
@@ -245,6 +252,10 @@ algorithms! {
     "vivace" ["all-algorithms"] Vivace(Box<Vivace>) = |options, init| {
         Vivace::from_options(options, init).map(Box::new)
     };
+    /// PCC Proteus.
+    "proteus" ["all-algorithms"] Proteus(Box<Vivace>) = |options, init| {
+        Vivace::proteus_from_options(options, init).map(Box::new)
+    };
     /// LIA.
     "lia" Lia(Windowed<Lia, AnySlowStart>) = |options, init| {
         windowed(Lia::from_options(options)?, options, init)
@@ -272,7 +283,7 @@ algorithms! {
 }
 
 /// The algorithms that need the feature `all-algorithms`.
-pub const OPTIONAL_NAMES: &[&str] = &["c4", "vivace"];
+pub const OPTIONAL_NAMES: &[&str] = &["c4", "proteus", "vivace"];
 
 impl Algorithm {
     /// UDT only: whether an acknowledgement lets the next packet leave at once, whatever the pacing
@@ -357,6 +368,11 @@ impl CongestionControl for Algorithm {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_optional_algorithm_is_in_a_full_build() {
+        assert!(!cfg!(feature = "all-algorithms") || OPTIONAL_NAMES.iter().all(|name| NAMES.contains(name)));
+    }
 
     #[test]
     fn an_algorithm_takes_at_most_256_bytes() {

@@ -52,6 +52,9 @@ pub mod nv;
 pub mod olia;
 mod options;
 pub mod prague;
+#[cfg(feature = "all-algorithms")]
+pub mod proteus;
+pub mod rapid_start;
 pub mod rate;
 pub mod reno;
 mod round;
@@ -107,6 +110,7 @@ pub use nv::Nv;
 pub use olia::Olia;
 pub use options::{ConfigError, ConnectionConfig, OptionInfo, Options};
 pub use prague::Prague;
+pub use rapid_start::RapidStart;
 pub use rate::{PacketInfo, RateSampler};
 pub use reno::Reno;
 pub use round_stats::{RoundAggregator, RoundStats};

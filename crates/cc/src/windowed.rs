@@ -11,7 +11,8 @@ use dumbbell_units::{Span, Time};
 ///
 /// [`Windowed`] calls a rule in this order. On each acknowledgement:
 ///
-/// 1. [`observe`](Self::observe), always.
+/// 1. [`observe`](Self::observe), always. In a recovery of which [`SlowStart::recover`] sets the
+///    window, the acknowledgement is done.
 /// 2. [`set_window`](Self::set_window), unless a reduction is in progress
 ///    ([`CaState::is_reducing`](crate::CaState::is_reducing)). If it returns a window, the
 ///    acknowledgement is done.
@@ -129,6 +130,8 @@ pub struct Windowed<R, S> {
     /// `prior_cwnd`, `prior_ssthresh`).
     undo: Option<(f64, f64)>,
     last_sent: Time,
+    /// `maxFS` of Rate-Limited Increase, packets; `None` without it.
+    max_fs: Option<f64>,
 }
 
 impl<R: WindowRule, S: SlowStart> Windowed<R, S> {
@@ -141,7 +144,25 @@ impl<R: WindowRule, S: SlowStart> Windowed<R, S> {
             ssthresh: f64::INFINITY,
             undo: None,
             last_sent: init.now,
+            max_fs: None,
         }
+    }
+
+    /// With Rate-Limited Increase (draft-ietf-ccwg-ratelimited-increase, section 3): the window grows
+    /// even if it does not limit sending, up to what the maximum flight since its last reduction allows.
+    ///
+    /// | | may grow without being used | up to |
+    /// |---|---|---|
+    /// | RFC 5681 | yes | |
+    /// | RFC 9002, section 7.8 | no | |
+    /// | Linux, the default here | in slow start, if half is used | twice what was used |
+    /// | the draft | yes | `limit(maxFS)`: `2 maxFS` in slow start, `maxFS + 1` in Reno's avoidance |
+    ///
+    /// For other rules, `limit(maxFS)` is `maxFS` and their growth in a round trip at the present rate. A
+    /// rule that sets its window itself ([`WindowRule::set_window`]) is not limited.
+    #[must_use]
+    pub fn with_rate_limited_increase(self) -> Windowed<R, S> {
+        Windowed { max_fs: Some(self.cwnd), ..self }
     }
 
     /// Sets the initial slow start threshold, packets (RFC 5681 allows any; old kernels had one).
@@ -156,6 +177,24 @@ impl<R: WindowRule, S: SlowStart> Windowed<R, S> {
 
     pub(crate) fn rule_mut(&mut self) -> &mut R {
         &mut self.rule
+    }
+
+    /// Updates `maxFS`. A flight that leaves no room for a packet has at least the size of the window.
+    fn update_max_fs(&mut self, ack: &Ack) {
+        if let Some(max_fs) = &mut self.max_fs {
+            let flight_size = f64::from(ack.prior_in_flight);
+            let is_full = flight_size + 1.0 > self.cwnd;
+            *max_fs = max_fs.max(flight_size).max(if is_full { self.cwnd } else { 0.0 });
+        }
+    }
+
+    /// Grows, and caps the window at `limit(maxFS)`.
+    fn grow_rate_limited(&mut self, max_fs: f64, path: &Path, ack: &Ack) {
+        let (before, in_slow_start) = (self.cwnd, self.cwnd < self.ssthresh);
+        self.grow(path, ack);
+        let growth = (self.cwnd - before) / f64::from(ack.acked);
+        let limit = max_fs + growth * if in_slow_start { max_fs } else { before };
+        self.cwnd = self.cwnd.min(limit.max(1.0));
     }
 
     fn grow(&mut self, path: &Path, ack: &Ack) {
@@ -177,6 +216,10 @@ impl<R: WindowRule, S: SlowStart> CongestionControl for Windowed<R, S> {
     #[inline(always)]
     fn on_ack(&mut self, path: &Path, ack: &Ack) {
         self.rule.observe(path, ack);
+        if let Some(cwnd) = self.slow_start.recover(self.cwnd, path, ack) {
+            (self.cwnd, self.ssthresh) = (cwnd, cwnd.max(2.0));
+            return;
+        }
         if !path.ca_state.is_reducing()
             && let Some((cwnd, ssthresh)) =
                 self.rule.set_window(self.cwnd, self.ssthresh, path, ack)
@@ -188,8 +231,13 @@ impl<R: WindowRule, S: SlowStart> CongestionControl for Windowed<R, S> {
         if self.cwnd < self.ssthresh && self.slow_start.should_exit(self.cwnd, path, ack) {
             self.ssthresh = self.cwnd;
         }
-        let grows = path.cwnd_limited || self.rule.grows_when_app_limited();
-        if grows && !path.ca_state.is_reducing() && ack.acked > 0 {
+        self.update_max_fs(ack);
+        if path.ca_state.is_reducing() || ack.acked == 0 {
+            return;
+        }
+        if let Some(max_fs) = self.max_fs {
+            self.grow_rate_limited(max_fs, path, ack);
+        } else if path.cwnd_limited || self.rule.grows_when_app_limited() {
             self.grow(path, ack);
         }
     }
@@ -200,8 +248,15 @@ impl<R: WindowRule, S: SlowStart> CongestionControl for Windowed<R, S> {
             // prior_ssthresh = 0).
             self.undo = (event.signal != Signal::Ecn).then_some((self.cwnd, self.ssthresh));
             self.slow_start.on_exit();
-            self.ssthresh = self.rule.decrease(self.cwnd, path, event).max(2.0);
+            self.max_fs = self.max_fs.map(|_| 0.0);
+            let cwnd = self.cwnd;
+            self.ssthresh = self.rule.decrease(cwnd, path, event).max(2.0);
             self.cwnd = self.ssthresh;
+            if event.signal != Signal::Timeout
+                && let Some(cwnd) = self.slow_start.begin_recovery(cwnd, self.ssthresh, path)
+            {
+                (self.cwnd, self.ssthresh) = (cwnd, cwnd);
+            }
         }
         if event.signal == Signal::Timeout {
             // tcp_enter_loss: packets that were sent recently are not marked lost, so they stay in flight.
@@ -227,7 +282,12 @@ impl<R: WindowRule, S: SlowStart> CongestionControl for Windowed<R, S> {
     fn on_restart_after_idle(&mut self, cwnd: f64) {
         // Linux's tcp_current_ssthresh: at least 3/4 of the window before the idle period.
         self.ssthresh = self.ssthresh.max(0.75 * self.cwnd);
+        self.max_fs = self.max_fs.map(|_| 0.0);
         self.cwnd = cwnd;
+    }
+
+    fn uses_prr(&self) -> bool {
+        !self.slow_start.sets_recovery_window()
     }
 
     fn on_mtu_update(&mut self, path: &Path, previous_mss: u32) {
@@ -235,6 +295,7 @@ impl<R: WindowRule, S: SlowStart> CongestionControl for Windowed<R, S> {
         self.cwnd = (self.cwnd * factor).max(1.0);
         self.ssthresh = (self.ssthresh * factor).max(2.0);
         self.undo = self.undo.map(|(cwnd, ssthresh)| (cwnd * factor, ssthresh * factor));
+        self.max_fs = self.max_fs.map(|max_fs| max_fs * factor);
         self.rule.on_mtu_update(factor);
     }
 
