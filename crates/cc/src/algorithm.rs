@@ -376,6 +376,6 @@ mod tests {
 
     #[test]
     fn an_algorithm_takes_at_most_256_bytes() {
-        assert!(size_of::<Algorithm>() <= 256);
+        assert!(size_of::<Algorithm>() <= 256, "{} bytes", size_of::<Algorithm>());
     }
 }

@@ -22,6 +22,10 @@
 //! A decision needs a majority of 3 pairs, and all 3 for a decrease. A scavenger takes 2 pairs, which must
 //! agree.
 //!
+//! On a link of 50 Mbit/s, 30 ms, a queue of one BDP and no jitter, a scavenger has 3 % beside CUBIC, 7 %
+//! beside BBRv1 and 3 % beside Copa. Beside a primary flow it has 35 %: that flow's queue hardly varies. A
+//! primary flow has 12 % beside CUBIC, whose queue it avoids.
+//!
 //! Facts are those of the authors' code (PCC-Uspace, August 2020); the text of the paper was not at hand.
 //!
 //! | | authors' code | here |

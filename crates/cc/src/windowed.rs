@@ -130,8 +130,8 @@ pub struct Windowed<R, S> {
     /// `prior_cwnd`, `prior_ssthresh`).
     undo: Option<(f64, f64)>,
     last_sent: Time,
-    /// `maxFS` of Rate-Limited Increase, packets; `None` without it.
-    max_fs: Option<f64>,
+    /// `maxFS` of Rate-Limited Increase, packets; infinite without it.
+    max_fs: f64,
 }
 
 impl<R: WindowRule, S: SlowStart> Windowed<R, S> {
@@ -144,7 +144,7 @@ impl<R: WindowRule, S: SlowStart> Windowed<R, S> {
             ssthresh: f64::INFINITY,
             undo: None,
             last_sent: init.now,
-            max_fs: None,
+            max_fs: f64::INFINITY,
         }
     }
 
@@ -162,7 +162,7 @@ impl<R: WindowRule, S: SlowStart> Windowed<R, S> {
     /// rule that sets its window itself ([`WindowRule::set_window`]) is not limited.
     #[must_use]
     pub fn with_rate_limited_increase(self) -> Windowed<R, S> {
-        Windowed { max_fs: Some(self.cwnd), ..self }
+        Windowed { max_fs: self.cwnd, ..self }
     }
 
     /// Sets the initial slow start threshold, packets (RFC 5681 allows any; old kernels had one).
@@ -179,21 +179,30 @@ impl<R: WindowRule, S: SlowStart> Windowed<R, S> {
         &mut self.rule
     }
 
+    fn is_rate_limited_increase(&self) -> bool {
+        self.max_fs.is_finite()
+    }
+
     /// Updates `maxFS`. A flight that leaves no room for a packet has at least the size of the window.
     fn update_max_fs(&mut self, ack: &Ack) {
-        if let Some(max_fs) = &mut self.max_fs {
-            let flight_size = f64::from(ack.prior_in_flight);
-            let is_full = flight_size + 1.0 > self.cwnd;
-            *max_fs = max_fs.max(flight_size).max(if is_full { self.cwnd } else { 0.0 });
+        let flight_size = f64::from(ack.prior_in_flight);
+        let is_full = flight_size + 1.0 > self.cwnd;
+        self.max_fs = self.max_fs.max(flight_size).max(if is_full { self.cwnd } else { 0.0 });
+    }
+
+    /// The window is reduced.
+    fn reset_max_fs(&mut self) {
+        if self.is_rate_limited_increase() {
+            self.max_fs = 0.0;
         }
     }
 
     /// Grows, and caps the window at `limit(maxFS)`.
-    fn grow_rate_limited(&mut self, max_fs: f64, path: &Path, ack: &Ack) {
+    fn grow_rate_limited(&mut self, path: &Path, ack: &Ack) {
         let (before, in_slow_start) = (self.cwnd, self.cwnd < self.ssthresh);
         self.grow(path, ack);
         let growth = (self.cwnd - before) / f64::from(ack.acked);
-        let limit = max_fs + growth * if in_slow_start { max_fs } else { before };
+        let limit = self.max_fs + growth * if in_slow_start { self.max_fs } else { before };
         self.cwnd = self.cwnd.min(limit.max(1.0));
     }
 
@@ -235,8 +244,8 @@ impl<R: WindowRule, S: SlowStart> CongestionControl for Windowed<R, S> {
         if path.ca_state.is_reducing() || ack.acked == 0 {
             return;
         }
-        if let Some(max_fs) = self.max_fs {
-            self.grow_rate_limited(max_fs, path, ack);
+        if self.is_rate_limited_increase() {
+            self.grow_rate_limited(path, ack);
         } else if path.cwnd_limited || self.rule.grows_when_app_limited() {
             self.grow(path, ack);
         }
@@ -248,7 +257,7 @@ impl<R: WindowRule, S: SlowStart> CongestionControl for Windowed<R, S> {
             // prior_ssthresh = 0).
             self.undo = (event.signal != Signal::Ecn).then_some((self.cwnd, self.ssthresh));
             self.slow_start.on_exit();
-            self.max_fs = self.max_fs.map(|_| 0.0);
+            self.reset_max_fs();
             let cwnd = self.cwnd;
             self.ssthresh = self.rule.decrease(cwnd, path, event).max(2.0);
             self.cwnd = self.ssthresh;
@@ -282,7 +291,7 @@ impl<R: WindowRule, S: SlowStart> CongestionControl for Windowed<R, S> {
     fn on_restart_after_idle(&mut self, cwnd: f64) {
         // Linux's tcp_current_ssthresh: at least 3/4 of the window before the idle period.
         self.ssthresh = self.ssthresh.max(0.75 * self.cwnd);
-        self.max_fs = self.max_fs.map(|_| 0.0);
+        self.reset_max_fs();
         self.cwnd = cwnd;
     }
 
@@ -295,7 +304,7 @@ impl<R: WindowRule, S: SlowStart> CongestionControl for Windowed<R, S> {
         self.cwnd = (self.cwnd * factor).max(1.0);
         self.ssthresh = (self.ssthresh * factor).max(2.0);
         self.undo = self.undo.map(|(cwnd, ssthresh)| (cwnd * factor, ssthresh * factor));
-        self.max_fs = self.max_fs.map(|max_fs| max_fs * factor);
+        self.max_fs *= factor;
         self.rule.on_mtu_update(factor);
     }
 
