@@ -127,12 +127,15 @@ pub struct Windowed<R, S> {
     cwnd: f64,
     ssthresh: f64,
     /// `cwnd` and `ssthresh` before the last congestion episode, to undo its reduction (RFC 4015; Linux
-    /// `prior_cwnd`, `prior_ssthresh`).
-    undo: Option<(f64, f64)>,
+    /// `prior_cwnd`, `prior_ssthresh`); [`NO_UNDO`] if there is none.
+    undo: (f64, f64),
     last_sent: Time,
     /// `maxFS` of Rate-Limited Increase, packets; infinite without it.
     max_fs: f64,
 }
+
+/// No window is 0.
+const NO_UNDO: (f64, f64) = (0.0, 0.0);
 
 impl<R: WindowRule, S: SlowStart> Windowed<R, S> {
     /// The algorithm at the start of a connection.
@@ -142,7 +145,7 @@ impl<R: WindowRule, S: SlowStart> Windowed<R, S> {
             slow_start,
             cwnd: init.initial_window,
             ssthresh: f64::INFINITY,
-            undo: None,
+            undo: NO_UNDO,
             last_sent: init.now,
             max_fs: f64::INFINITY,
         }
@@ -158,7 +161,8 @@ impl<R: WindowRule, S: SlowStart> Windowed<R, S> {
     /// | Linux, the default here | in slow start, if half is used | twice what was used |
     /// | the draft | yes | `limit(maxFS)`: `2 maxFS` in slow start, `maxFS + 1` in Reno's avoidance |
     ///
-    /// For other rules, `limit(maxFS)` is `maxFS` and their growth in a round trip at the present rate. A
+    /// A window above that, after a reduction, stays, so that slow start does not begin anew; the draft
+    /// would lower it. For other rules, `limit(maxFS)` is `maxFS` and their growth in a round trip at the present rate. A
     /// rule that sets its window itself ([`WindowRule::set_window`]) is not limited.
     #[must_use]
     pub fn with_rate_limited_increase(self) -> Windowed<R, S> {
@@ -197,13 +201,13 @@ impl<R: WindowRule, S: SlowStart> Windowed<R, S> {
         }
     }
 
-    /// Grows, and caps the window at `limit(maxFS)`.
+    /// Grows up to `limit(maxFS)`.
     fn grow_rate_limited(&mut self, path: &Path, ack: &Ack) {
         let (before, in_slow_start) = (self.cwnd, self.cwnd < self.ssthresh);
         self.grow(path, ack);
         let growth = (self.cwnd - before) / f64::from(ack.acked);
         let limit = self.max_fs + growth * if in_slow_start { self.max_fs } else { before };
-        self.cwnd = self.cwnd.min(limit.max(1.0));
+        self.cwnd = self.cwnd.min(limit.max(before));
     }
 
     fn grow(&mut self, path: &Path, ack: &Ack) {
@@ -244,7 +248,7 @@ impl<R: WindowRule, S: SlowStart> CongestionControl for Windowed<R, S> {
         if path.ca_state.is_reducing() || ack.acked == 0 {
             return;
         }
-        if self.is_rate_limited_increase() {
+        if self.is_rate_limited_increase() && !path.window_full {
             self.grow_rate_limited(path, ack);
         } else if path.cwnd_limited || self.rule.grows_when_app_limited() {
             self.grow(path, ack);
@@ -255,7 +259,8 @@ impl<R: WindowRule, S: SlowStart> CongestionControl for Windowed<R, S> {
         if event.new_episode {
             // Linux does not undo an episode begun by an ECN echo (tcp_enter_cwr:
             // prior_ssthresh = 0).
-            self.undo = (event.signal != Signal::Ecn).then_some((self.cwnd, self.ssthresh));
+            let can_undo = event.signal != Signal::Ecn;
+            self.undo = if can_undo { (self.cwnd, self.ssthresh) } else { NO_UNDO };
             self.slow_start.on_exit();
             self.reset_max_fs();
             let cwnd = self.cwnd;
@@ -303,7 +308,7 @@ impl<R: WindowRule, S: SlowStart> CongestionControl for Windowed<R, S> {
         let factor = f64::from(previous_mss) / f64::from(path.mss);
         self.cwnd = (self.cwnd * factor).max(1.0);
         self.ssthresh = (self.ssthresh * factor).max(2.0);
-        self.undo = self.undo.map(|(cwnd, ssthresh)| (cwnd * factor, ssthresh * factor));
+        self.undo = (self.undo.0 * factor, self.undo.1 * factor);
         self.max_fs *= factor;
         self.rule.on_mtu_update(factor);
     }
@@ -323,7 +328,8 @@ impl<R: WindowRule, S: SlowStart> CongestionControl for Windowed<R, S> {
     }
 
     fn on_spurious_loss(&mut self, _path: &Path) {
-        if let Some((cwnd, ssthresh)) = self.undo.take() {
+        let (cwnd, ssthresh) = core::mem::replace(&mut self.undo, NO_UNDO);
+        if cwnd > 0.0 {
             self.cwnd = self.cwnd.max(cwnd);
             self.ssthresh = self.ssthresh.max(ssthresh);
             self.rule.on_undo();

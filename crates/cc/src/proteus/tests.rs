@@ -58,14 +58,14 @@ fn a_deviation_beyond_its_usual_is_no_noise() {
 #[test]
 fn an_increase_needs_a_majority_of_pairs_and_a_decrease_all() {
     let primary = proteus("proteus");
-    assert_eq!(primary.decide(&[0.3, 0.6, -0.9]), Some(0.9 / 3.0));
+    assert_eq!(primary.decide(&[0.25, 0.5, -0.9]), Some(0.75 / 3.0));
     assert_eq!(primary.decide(&[0.3, -0.6, -0.9]), None);
     let down = primary.decide(&[-0.3, -0.6, -0.9]).expect("decided");
     assert!((down + 0.6).abs() < 1e-12);
     let scavenger = proteus("proteus(mode=scavenger)");
-    assert_eq!(scavenger.decide(&[0.4, 0.8]), Some(1.2 / 2.0));
+    assert_eq!(scavenger.decide(&[0.5, 0.75]), Some(1.25 / 2.0));
     assert_eq!(scavenger.decide(&[0.4, -0.8]), None);
-    assert_eq!(scavenger.decide(&[-0.4, -0.8]), Some(-1.2 / 2.0));
+    assert_eq!(scavenger.decide(&[-0.5, -0.75]), Some(-1.25 / 2.0));
 }
 
 fn flow(name: &str, link: Link) -> TestPath<Algorithm> {
