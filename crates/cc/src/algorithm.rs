@@ -8,8 +8,8 @@ use crate::{
     ConfigError, CongestionControl, CongestionEvent, ConnectionConfig, ControlParameters, Copa,
     Cubic, Cubic2006, CubicLinux, CubicParameters, CustomAlgorithm, Dbac, Dctcp, Fast, HighSpeed,
     Htcp, Hybla, Illinois, LedbatPlusPlus, Lia, Lp, Metric, Nv, Olia, OptionInfo, Options, Path,
-    Prague, Reno, Scalable, Sent, StandardSlowStart, Udt, Vegas, Veno, WeightedVegas,
-    Westwood, WindowRule, Windowed, Yeah,
+    Prague, Reno, Scalable, Sent, StandardSlowStart, Udt, Vegas, Veno, WeightedVegas, Westwood,
+    WindowRule, Windowed, Yeah,
 };
 #[cfg(feature = "all-algorithms")]
 use crate::{C4, Vivace};
@@ -371,7 +371,10 @@ mod tests {
 
     #[test]
     fn every_optional_algorithm_is_in_a_full_build() {
-        assert!(!cfg!(feature = "all-algorithms") || OPTIONAL_NAMES.iter().all(|name| NAMES.contains(name)));
+        assert!(
+            !cfg!(feature = "all-algorithms")
+                || OPTIONAL_NAMES.iter().all(|name| NAMES.contains(name))
+        );
     }
 
     #[test]

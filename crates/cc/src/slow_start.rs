@@ -1,7 +1,8 @@
 //! Slow start: the trait, the standard algorithm, and the choice of one by the option `hystart`.
 
 use crate::{
-    Ack, ConfigError, HyStart, HyStartNs3, HyStartPlusPlus, Metric, Options, Path, RapidStart, Search,
+    Ack, ConfigError, HyStart, HyStartNs3, HyStartPlusPlus, Metric, Options, Path, RapidStart,
+    Search,
 };
 use alloc::boxed::Box;
 
