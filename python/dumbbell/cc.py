@@ -157,7 +157,9 @@ class WindowRule(_Algorithm):
 
     _tier = "rule"
 
-    hystart: ClassVar[Literal["off", "on", "train", "delay", "plusplus", "ns-3"]] = "off"
+    hystart: ClassVar[
+        Literal["off", "on", "train", "delay", "plusplus", "ns-3", "search", "rapid"]
+    ] = "off"
     """Early exit from slow start; values as for the ``hystart`` option of built-in algorithms."""
 
     @abstractmethod

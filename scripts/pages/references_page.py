@@ -189,6 +189,16 @@ start ends at 6.2 to \
 6.9 BDP, where the model has 6.2 to 6.9. The authors' present code compares with packets sent, \
 which \
 is a later version |
+| `hystart=rapid` | draft-kazuho-ccwg-rapid-start-02, by its equations | The window triples in \
+each round trip, and after the first losses it is within 15 % of `beta` times the BDP with the \
+queue. The author's code is in quicly; it was not run |
+| `rate_limited_increase` | draft-ietf-ccwg-ratelimited-increase, by its example | The windows \
+of the example: 14, 20, 20 and 40 packets |
+| `c4` | draft-huitema-ccwg-c4-spec, by its equations | Alone, a flow fills links of 5 and 20 \
+Mbit/s within 1 %, and 88 % of 100 Mbit/s, without a loss; two share. The authors' code in \
+picoquic was read, not run |
+| `proteus` | the authors' code, read and not run, by its equations | A scavenger leaves CUBIC \
+97 % of a link of 50 Mbit/s, BBRv1 91 %, and a primary flow 62 % |
 
 ## Papers
 

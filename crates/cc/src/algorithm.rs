@@ -8,16 +8,19 @@ use crate::{
     ConfigError, CongestionControl, CongestionEvent, ConnectionConfig, ControlParameters, Copa,
     Cubic, Cubic2006, CubicLinux, CubicParameters, CustomAlgorithm, Dbac, Dctcp, Fast, HighSpeed,
     Htcp, Hybla, Illinois, LedbatPlusPlus, Lia, Lp, Metric, Nv, Olia, OptionInfo, Options, Path,
-    Prague, Reno, Scalable, Sent, StandardSlowStart, Udt, Vegas, Veno, Vivace, WeightedVegas,
-    Westwood, WindowRule, Windowed, Yeah,
+    Prague, Reno, Scalable, Sent, StandardSlowStart, Udt, Vegas, Veno, WeightedVegas, Westwood,
+    WindowRule, Windowed, Yeah,
 };
+#[cfg(feature = "all-algorithms")]
+use crate::{C4, Vivace};
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use dumbbell_units::{Span, Time};
 
 /// A window rule with the slow start of the option `hystart` (default: RFC 5681) and the threshold
-/// of the option `initial_ssthresh` (default: none).
+/// of the option `initial_ssthresh` (default: none), with Rate-Limited Increase if
+/// `rate_limited_increase` is on.
 pub(crate) fn windowed<R: WindowRule>(
     rule: R,
     options: &mut Options,
@@ -37,13 +40,20 @@ fn windowed_from<R: WindowRule>(
     let ssthresh = options.number("initial_ssthresh", ssthresh, 0.0..=1e9, "0 to 10^9 packets")?;
     let slow_start = AnySlowStart::from_options(options, slow_start)?;
     let windowed = Windowed::new(rule, slow_start, init);
-    Ok(if ssthresh > 0.0 { windowed.with_ssthresh(ssthresh.max(2.0)) } else { windowed })
+    let windowed =
+        if ssthresh > 0.0 { windowed.with_ssthresh(ssthresh.max(2.0)) } else { windowed };
+    let is_rate_limited = options.switch("rate_limited_increase", false)?;
+    Ok(if is_rate_limited { windowed.with_rate_limited_increase() } else { windowed })
 }
 
 /// Makes the enum, the names, the parsing and the forwarding from one list of
-/// `"name" Variant(Type) = constructor`. Constructors take `(&mut Options, &ConnectionConfig)`.
+/// `"name" Variant(Type) = constructor`. Constructors take `(&mut Options, &ConnectionConfig)`. An
+/// algorithm with `["feature"]` after its name needs that feature of this crate.
 macro_rules! algorithms {
-    ($($(#[$doc:meta])* $name:literal $variant:ident($type:ty) = $make:expr;)*) => {
+    ($(
+        $(#[$doc:meta])*
+        $name:literal $([$feature:literal])? $variant:ident($type:ty) = $make:expr;
+    )*) => {
         /// Any algorithm, dispatched without a virtual call.
         ///
         /// The large ones are boxed, so that the others stay small. A clone continues from the same
@@ -61,13 +71,13 @@ macro_rules! algorithms {
         #[derive(Clone, Debug)]
         #[non_exhaustive]
         pub enum Algorithm {
-            $($(#[$doc])* $variant($type),)*
+            $($(#[$doc])* $(#[cfg(feature = $feature)])? $variant($type),)*
             /// A user-defined algorithm; see [`AlgorithmFactory`](crate::AlgorithmFactory).
             Custom(Box<dyn CustomAlgorithm>),
         }
 
         /// The names of all built-in algorithms.
-        pub const NAMES: &[&str] = &[$($name),*];
+        pub const NAMES: &[&str] = &[$($(#[cfg(feature = $feature)])? $name),*];
 
         impl Algorithm {
             /// Makes the algorithm named by `text`: `cubic`, `cubic(hystart=off)`.
@@ -100,10 +110,13 @@ macro_rules! algorithms {
                 init: &ConnectionConfig,
             ) -> Result<Algorithm, ConfigError> {
                 Ok(match options.name() {
-                    $($name => {
+                    $($(#[cfg(feature = $feature)])? $name => {
                         let make: fn(&mut Options, &ConnectionConfig) -> Result<$type, ConfigError> = $make;
                         Algorithm::$variant(make(options, init)?)
                     })*
+                    name if OPTIONAL_NAMES.contains(&name) => {
+                        return Err(ConfigError::LeftOut { name: name.to_owned() });
+                    }
                     name => return Err(ConfigError::UnknownAlgorithm { name: name.to_owned() }),
                 })
             }
@@ -112,7 +125,7 @@ macro_rules! algorithms {
         macro_rules! forward {
             ($self:ident, $algorithm:ident => $call:expr) => {
                 match $self {
-                    $(Algorithm::$variant($algorithm) => $call,)*
+                    $($(#[cfg(feature = $feature)])? Algorithm::$variant($algorithm) => $call,)*
                     Algorithm::Custom($algorithm) => $call,
                 }
             };
@@ -233,9 +246,15 @@ algorithms! {
     };
     /// Copa.
     "copa" Copa(Box<Copa>) = |options, init| Copa::from_options(options, init).map(Box::new);
+    /// C4.
+    "c4" ["all-algorithms"] C4(Box<C4>) = |_, init| Ok(Box::new(C4::new(init)));
     /// PCC Vivace.
-    "vivace" Vivace(Box<Vivace>) = |options, init| {
+    "vivace" ["all-algorithms"] Vivace(Box<Vivace>) = |options, init| {
         Vivace::from_options(options, init).map(Box::new)
+    };
+    /// PCC Proteus.
+    "proteus" ["all-algorithms"] Proteus(Box<Vivace>) = |options, init| {
+        Vivace::proteus_from_options(options, init).map(Box::new)
     };
     /// LIA.
     "lia" Lia(Windowed<Lia, AnySlowStart>) = |options, init| {
@@ -262,6 +281,9 @@ algorithms! {
         AdaptiveUdt::from_options(options, init).map(Box::new)
     };
 }
+
+/// The algorithms that need the feature `all-algorithms`.
+pub const OPTIONAL_NAMES: &[&str] = &["c4", "proteus", "vivace"];
 
 impl Algorithm {
     /// UDT only: whether an acknowledgement lets the next packet leave at once, whatever the pacing
@@ -348,7 +370,15 @@ mod tests {
     use super::*;
 
     #[test]
+    fn every_optional_algorithm_is_in_a_full_build() {
+        assert!(
+            !cfg!(feature = "all-algorithms")
+                || OPTIONAL_NAMES.iter().all(|name| NAMES.contains(name))
+        );
+    }
+
+    #[test]
     fn an_algorithm_takes_at_most_256_bytes() {
-        assert!(size_of::<Algorithm>() <= 256);
+        assert!(size_of::<Algorithm>() <= 256, "{} bytes", size_of::<Algorithm>());
     }
 }

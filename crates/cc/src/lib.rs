@@ -24,6 +24,8 @@ pub mod balia;
 pub mod bbr;
 pub mod bic;
 pub mod bic_linux;
+#[cfg(feature = "all-algorithms")]
+pub mod c4;
 pub mod cdg;
 pub mod copa;
 mod coupled;
@@ -50,6 +52,9 @@ pub mod nv;
 pub mod olia;
 mod options;
 pub mod prague;
+#[cfg(feature = "all-algorithms")]
+pub mod proteus;
+pub mod rapid_start;
 pub mod rate;
 pub mod reno;
 mod round;
@@ -63,6 +68,7 @@ mod test_path;
 pub mod udt;
 pub mod vegas;
 pub mod veno;
+#[cfg(feature = "all-algorithms")]
 pub mod vivace;
 pub mod westwood;
 mod windowed;
@@ -70,12 +76,14 @@ pub mod wvegas;
 pub mod yeah;
 
 pub use abe::Abe;
-pub use algorithm::{Algorithm, NAMES};
+pub use algorithm::{Algorithm, NAMES, OPTIONAL_NAMES};
 pub use arithmetic::AnyArithmetic;
 pub use balia::Balia;
 pub use bbr::{BbrV1, BbrV3};
 pub use bic::Bic;
 pub use bic_linux::BicLinux;
+#[cfg(feature = "all-algorithms")]
+pub use c4::C4;
 pub use cdg::Cdg;
 pub use copa::Copa;
 pub use cubic::{Cubic, Parameters as CubicParameters, RenoFriendly};
@@ -102,6 +110,7 @@ pub use nv::Nv;
 pub use olia::Olia;
 pub use options::{ConfigError, ConnectionConfig, OptionInfo, Options};
 pub use prague::Prague;
+pub use rapid_start::RapidStart;
 pub use rate::{PacketInfo, RateSampler};
 pub use reno::Reno;
 pub use round_stats::{RoundAggregator, RoundStats};
@@ -112,6 +121,7 @@ pub use stcp::Scalable;
 pub use udt::{AdaptiveUdt, Udt};
 pub use vegas::Vegas;
 pub use veno::Veno;
+#[cfg(feature = "all-algorithms")]
 pub use vivace::Vivace;
 pub use westwood::Westwood;
 pub use windowed::{WindowRule, Windowed};

@@ -68,6 +68,15 @@ pub enum ConfigError {
         /// The name.
         name: String,
     },
+    /// The algorithm needs the feature `all-algorithms`, which this build does not have.
+    #[error(
+        "{name} is not in the laboratory's page, which leaves out {}; run the file with `dumbbell run`",
+        crate::OPTIONAL_NAMES.join(", ")
+    )]
+    LeftOut {
+        /// The name.
+        name: String,
+    },
     /// The text is not `name` or `name(key=value, ...)`.
     #[error("\"{text}\" is not an algorithm: write NAME or NAME(key=value, ...)")]
     Syntax {

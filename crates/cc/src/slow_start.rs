@@ -1,7 +1,8 @@
 //! Slow start: the trait, the standard algorithm, and the choice of one by the option `hystart`.
 
 use crate::{
-    Ack, ConfigError, HyStart, HyStartNs3, HyStartPlusPlus, Metric, Options, Path, Search,
+    Ack, ConfigError, HyStart, HyStartNs3, HyStartPlusPlus, Metric, Options, Path, RapidStart,
+    Search,
 };
 use alloc::boxed::Box;
 
@@ -42,6 +43,25 @@ pub trait SlowStart {
     #[inline]
     fn on_exit(&mut self) {}
 
+    /// The window with which a loss or a mark begins recovery, if it is another than `ssthresh`, which
+    /// the rule has set. Called after [`on_exit`](Self::on_exit); not for a timeout.
+    #[inline]
+    fn begin_recovery(&mut self, _cwnd: f64, _ssthresh: f64, _path: &Path) -> Option<f64> {
+        None
+    }
+
+    /// The window, and the threshold, after an acknowledgement of a recovery that sets its own.
+    #[inline]
+    fn recover(&mut self, _cwnd: f64, _path: &Path, _ack: &Ack) -> Option<f64> {
+        None
+    }
+
+    /// Whether [`recover`](Self::recover) now sets the window, instead of PRR.
+    #[inline]
+    fn sets_recovery_window(&self) -> bool {
+        false
+    }
+
     /// Called on each retransmission timeout, after which slow start begins anew.
     #[inline]
     fn restart(&mut self, _path: &Path) {}
@@ -70,6 +90,8 @@ pub enum AnySlowStart {
     HyStartPlusPlus(HyStartPlusPlus),
     /// draft-chung-ccwg-search's SEARCH, boxed because it has more state.
     Search(Box<Search>),
+    /// draft-kazuho-ccwg-rapid-start's Rapid Start, boxed too.
+    Rapid(Box<RapidStart>),
 }
 
 impl AnySlowStart {
@@ -81,7 +103,7 @@ impl AnySlowStart {
     /// Takes the option `hystart`.
     ///
     /// # Errors
-    /// If its value is none of `on`, `off`, `plusplus`, `train`, `delay`, `ns-3` and `search`.
+    /// If its value is none of `on`, `off`, `plusplus`, `train`, `delay`, `ns-3`, `search` and `rapid`.
     pub fn from_options(
         options: &mut Options,
         default: AnySlowStart,
@@ -97,8 +119,9 @@ impl AnySlowStart {
                 ("delay", AnySlowStart::HyStart(HyStart::new(false, true))),
                 ("ns-3", AnySlowStart::HyStartNs3(HyStartNs3::new())),
                 ("search", AnySlowStart::Search(Box::default())),
+                ("rapid", AnySlowStart::Rapid(Box::default())),
             ],
-            "on, off, plusplus, train, delay, ns-3 or search",
+            "on, off, plusplus, train, delay, ns-3, search or rapid",
         )
     }
 }
@@ -112,6 +135,7 @@ impl SlowStart for AnySlowStart {
             AnySlowStart::HyStartNs3(hystart) => hystart.should_exit(cwnd, path, ack),
             AnySlowStart::HyStartPlusPlus(hystart) => hystart.should_exit(cwnd, path, ack),
             AnySlowStart::Search(search) => search.should_exit(cwnd, path, ack),
+            AnySlowStart::Rapid(rapid) => rapid.should_exit(cwnd, path, ack),
         }
     }
 
@@ -123,6 +147,7 @@ impl SlowStart for AnySlowStart {
             AnySlowStart::HyStartNs3(hystart) => hystart.increase(cwnd, path, ack),
             AnySlowStart::HyStartPlusPlus(hystart) => hystart.increase(cwnd, path, ack),
             AnySlowStart::Search(search) => search.increase(cwnd, path, ack),
+            AnySlowStart::Rapid(rapid) => rapid.increase(cwnd, path, ack),
         }
     }
 
@@ -133,7 +158,27 @@ impl SlowStart for AnySlowStart {
             AnySlowStart::HyStartNs3(hystart) => hystart.on_exit(),
             AnySlowStart::HyStartPlusPlus(hystart) => hystart.on_exit(),
             AnySlowStart::Search(search) => search.on_exit(),
+            AnySlowStart::Rapid(rapid) => rapid.on_exit(),
         }
+    }
+
+    fn begin_recovery(&mut self, cwnd: f64, ssthresh: f64, path: &Path) -> Option<f64> {
+        match self {
+            AnySlowStart::Rapid(rapid) => rapid.begin_recovery(cwnd, ssthresh, path),
+            _ => None,
+        }
+    }
+
+    #[inline]
+    fn recover(&mut self, cwnd: f64, path: &Path, ack: &Ack) -> Option<f64> {
+        match self {
+            AnySlowStart::Rapid(rapid) => rapid.recover(cwnd, path, ack),
+            _ => None,
+        }
+    }
+
+    fn sets_recovery_window(&self) -> bool {
+        matches!(self, AnySlowStart::Rapid(rapid) if rapid.sets_recovery_window())
     }
 
     fn restart(&mut self, path: &Path) {
@@ -143,6 +188,7 @@ impl SlowStart for AnySlowStart {
             AnySlowStart::HyStartNs3(hystart) => hystart.restart(path),
             AnySlowStart::HyStartPlusPlus(hystart) => hystart.restart(path),
             AnySlowStart::Search(search) => search.restart(path),
+            AnySlowStart::Rapid(rapid) => rapid.restart(path),
         }
     }
 
@@ -153,6 +199,7 @@ impl SlowStart for AnySlowStart {
             AnySlowStart::HyStartNs3(hystart) => hystart.inspect(show),
             AnySlowStart::HyStartPlusPlus(hystart) => hystart.inspect(show),
             AnySlowStart::Search(search) => search.inspect(show),
+            AnySlowStart::Rapid(rapid) => rapid.inspect(show),
         }
     }
 }

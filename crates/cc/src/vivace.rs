@@ -41,6 +41,7 @@
 //!
 //! Intervals that the application limited are not judged.
 
+use crate::proteus::Proteus;
 use crate::{
     Ack, ConfigError, CongestionControl, CongestionEvent, ConnectionConfig, ControlParameters,
     Metric, Options, Path, Sent, Signal,
@@ -80,12 +81,13 @@ const INITIAL_RTT: Span = Span::from_millis(100);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Purpose {
     Start,
-    /// The higher or the lower rate of the pair with this number.
+    /// The higher or the lower rate of a pair of the round with this number.
     Probe {
-        pair: u32,
+        round: u32,
+        pair: usize,
         higher: bool,
     },
-    /// The rate between two pairs.
+    /// The rate between two rounds.
     Wait,
 }
 
@@ -105,43 +107,70 @@ struct Interval {
 
 /// The slope of a line through points, by least squares.
 #[derive(Clone, Copy, Debug, Default)]
-struct Slope {
+pub(crate) struct Slope {
     count: f64,
     x: f64,
     y: f64,
     xx: f64,
     xy: f64,
+    yy: f64,
 }
 
 impl Slope {
-    fn add(&mut self, x: f64, y: f64) {
+    pub(crate) fn add(&mut self, x: f64, y: f64) {
         self.count += 1.0;
         self.x += x;
         self.y += y;
         self.xx += x * x;
         self.xy += x * y;
+        self.yy += y * y;
+    }
+
+    pub(crate) fn count(&self) -> f64 {
+        self.count
+    }
+
+    /// Mean of `y`.
+    pub(crate) fn mean(&self) -> f64 {
+        self.y / self.count
+    }
+
+    /// Standard deviation of `y`.
+    pub(crate) fn deviation(&self) -> f64 {
+        libm::sqrt((self.yy / self.count - self.mean() * self.mean()).max(0.0))
+    }
+
+    /// Root mean square of the distances in `y` from the line.
+    pub(crate) fn error(&self) -> f64 {
+        let spread = self.xx / self.count - (self.x / self.count) * (self.x / self.count);
+        let explained = self.get() * self.get() * spread;
+        libm::sqrt((self.deviation() * self.deviation() - explained).max(0.0))
     }
 
     /// 0 for fewer than two different `x`.
-    fn get(&self) -> f64 {
+    pub(crate) fn get(&self) -> f64 {
         let spread = self.count * self.xx - self.x * self.x;
         if spread > 0.0 { (self.count * self.xy - self.x * self.y) / spread } else { 0.0 }
     }
 }
 
 /// Equation 2: the utility of a rate in Mbit/s.
-fn utility(rate: f64, rtt_slope: f64, loss: f64) -> f64 {
+pub(crate) fn utility(rate: f64, rtt_slope: f64, loss: f64) -> f64 {
     let slope = if rtt_slope.abs() < NOISE { 0.0 } else { rtt_slope };
     libm::pow(rate, EXPONENT) - RTT_COEFFICIENT * rate * slope - LOSS_COEFFICIENT * rate * loss
 }
+
+/// Most pairs in a round.
+const MAX_PAIRS: usize = 3;
 
 /// The state of the search.
 #[derive(Clone, Copy, Debug)]
 enum Search {
     /// Doubling; the rate and the utility of the last interval that was judged.
     Start(Option<(f64, f64)>),
-    /// The utilities of the higher and of the lower rate.
-    Pair { tried: u32, higher_first: bool, higher: Option<f64>, lower: Option<f64> },
+    /// A round of pairs: the utilities of the higher and of the lower rate of each. The order in pair
+    /// `n` is that of the bit `n`: the lower one first if it is set.
+    Pairs { tried: usize, order: u64, found: [[Option<f64>; 2]; MAX_PAIRS] },
 }
 
 /// PCC Vivace.
@@ -150,8 +179,12 @@ pub struct Vivace {
     /// `r`, Mbit/s.
     rate: f64,
     search: Search,
-    /// Number of the present pair.
-    pair: u32,
+    /// Number of the present round.
+    round: u32,
+    /// Pairs in a round.
+    pairs: usize,
+    /// What PCC Proteus judges and decides instead.
+    proteus: Option<Proteus>,
     /// Those whose packets are not all acknowledged; the last one is the present one.
     intervals: VecDeque<Interval>,
     /// Consecutive steps in one direction, with its sign.
@@ -176,10 +209,29 @@ impl Vivace {
         _options: &mut Options,
         init: &ConnectionConfig,
     ) -> Result<Vivace, ConfigError> {
+        Ok(Vivace::new(None, 1, init))
+    }
+
+    /// PCC Proteus, which judges intervals otherwise: see [`crate::proteus`].
+    ///
+    /// # Errors
+    /// If the value of an option is invalid.
+    pub fn proteus_from_options(
+        options: &mut Options,
+        init: &ConnectionConfig,
+    ) -> Result<Vivace, ConfigError> {
+        let proteus = Proteus::from_options(options)?;
+        let pairs = proteus.pairs();
+        Ok(Vivace::new(Some(proteus), pairs, init))
+    }
+
+    fn new(proteus: Option<Proteus>, pairs: usize, init: &ConnectionConfig) -> Vivace {
         let mut vivace = Vivace {
             rate: 0.0,
             search: Search::Start(None),
-            pair: 0,
+            round: 0,
+            pairs,
+            proteus,
             intervals: VecDeque::new(),
             direction: 0.0,
             steps: 0,
@@ -192,7 +244,7 @@ impl Vivace {
             random: SplitMix64::seed_from_u64(init.seed),
         };
         vivace.rate = vivace.per_rtt(init.initial_window);
-        Ok(vivace)
+        vivace
     }
 
     /// The rate of so many packets a round-trip time, Mbit/s.
@@ -216,12 +268,13 @@ impl Vivace {
                 }
                 Purpose::Start
             }
-            Search::Pair { tried: 2, .. } => Purpose::Wait,
-            Search::Pair { tried, higher_first, .. } => {
-                let higher = (*tried == 0) == *higher_first;
+            Search::Pairs { tried, .. } if *tried == 2 * self.pairs => Purpose::Wait,
+            Search::Pairs { tried, order, .. } => {
+                let pair = *tried / 2;
+                let higher = (*tried % 2 == 0) == (*order >> pair & 1 == 0);
                 *tried += 1;
                 rate *= if higher { 1.0 + PROBING_STEP } else { 1.0 - PROBING_STEP };
-                Purpose::Probe { pair: self.pair, higher }
+                Purpose::Probe { round: self.round, pair, higher }
             }
         };
         self.intervals.push_back(Interval {
@@ -235,42 +288,61 @@ impl Vivace {
         });
     }
 
-    fn begin_pair(&mut self) {
+    fn begin_round(&mut self) {
         self.rate = self.rate.max(self.per_rtt(SMALLEST));
-        self.pair += 1;
-        let higher_first = self.random.next_u64() & 1 == 0;
-        self.search = Search::Pair { tried: 0, higher_first, higher: None, lower: None };
+        self.round += 1;
+        let order = self.random.next_u64();
+        self.search = Search::Pairs { tried: 0, order, found: [[None; 2]; MAX_PAIRS] };
     }
 
     /// Judges an interval whose packets are all acknowledged or lost.
     fn finish(&mut self, interval: &Interval, loss: f64) {
         if interval.app_limited {
             if interval.purpose != Purpose::Wait {
-                self.begin_pair();
+                self.begin_round();
             }
             return;
         }
-        let found = utility(interval.rate, interval.slope.get(), loss);
-        self.last_utility = found;
+        let value = match &mut self.proteus {
+            None => utility(interval.rate, interval.slope.get(), loss),
+            Some(proteus) => proteus.utility(interval.rate, &interval.slope, loss),
+        };
+        self.last_utility = value;
         match (&mut self.search, interval.purpose) {
             (Search::Start(last), Purpose::Start) => match *last {
-                Some((rate, before)) if found < before && rate < interval.rate => {
+                Some((rate, before)) if value < before && rate < interval.rate => {
                     self.rate = rate;
-                    self.begin_pair();
+                    self.begin_round();
                 }
-                _ => *last = Some((interval.rate, found)),
+                _ => *last = Some((interval.rate, value)),
             },
-            (Search::Pair { higher, lower, .. }, Purpose::Probe { pair, higher: is_higher })
-                if pair == self.pair =>
+            (Search::Pairs { found, .. }, Purpose::Probe { round, pair, higher })
+                if round == self.round =>
             {
-                *(if is_higher { &mut *higher } else { &mut *lower }) = Some(found);
-                if let (Some(higher), Some(lower)) = (*higher, *lower) {
-                    self.step((higher - lower) / (2.0 * PROBING_STEP * self.rate));
-                    self.begin_pair();
-                }
+                found[pair][usize::from(!higher)] = Some(value);
+                let found = *found;
+                self.end_round(&found);
             }
             _ => {}
         }
+    }
+
+    /// Changes the rate once all pairs of the round are judged.
+    fn end_round(&mut self, found: &[[Option<f64>; 2]; MAX_PAIRS]) {
+        let mut gradients = [0.0; MAX_PAIRS];
+        for (gradient, pair) in gradients.iter_mut().zip(found).take(self.pairs) {
+            let [Some(higher), Some(lower)] = *pair else { return };
+            *gradient = (higher - lower) / (2.0 * PROBING_STEP * self.rate);
+        }
+        let gradients = &gradients[..self.pairs];
+        let decided = match &self.proteus {
+            None => Some(gradients[0]),
+            Some(proteus) => proteus.decide(gradients),
+        };
+        if let Some(gradient) = decided {
+            self.step(gradient);
+        }
+        self.begin_round();
     }
 
     /// Changes the rate along the gradient of the utility.
@@ -350,7 +422,7 @@ impl CongestionControl for Vivace {
         if event.signal == Signal::Timeout {
             self.rate /= 2.0;
             self.intervals.clear();
-            self.begin_pair();
+            self.begin_round();
         }
     }
 
@@ -371,7 +443,7 @@ impl CongestionControl for Vivace {
     fn on_persistent_congestion(&mut self, _path: &Path) {
         (self.rate, self.min_window) = (0.0, MIN_WINDOW);
         self.intervals.clear();
-        self.begin_pair();
+        self.begin_round();
     }
 
     fn on_mtu_update(&mut self, path: &Path, previous_mss: u32) {
@@ -394,103 +466,4 @@ impl CongestionControl for Vivace {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::test_path::{Link, TestPath, init};
-
-    fn vivace(link: Link) -> TestPath<Vivace> {
-        let options = &mut "vivace".parse().expect("well formed");
-        TestPath::new(Vivace::from_options(options, &init(1)).expect("no options"), link)
-    }
-
-    /// The mean rate over some seconds, as a part of the link's.
-    fn carried(flow: &mut TestPath<Vivace>, seconds: u64) -> f64 {
-        let before = flow.path.delivered;
-        flow.run_ms(1000 * seconds);
-        let packets = (flow.path.delivered - before) as f64 / seconds as f64;
-        packets * flow.link.rtt.as_secs_f64() / flow.link.bdp()
-    }
-
-    #[test]
-    fn a_hundred_megabits_bear_five_percent_of_random_losses() {
-        // Section 3: c is chosen so. The derivative of u by x is 0 there.
-        let slope = |loss| utility(100.5, 0.0, loss) - utility(99.5, 0.0, loss);
-        assert!(slope(0.0498) > 0.0 && slope(0.0502) < 0.0);
-    }
-
-    #[test]
-    fn a_slope_is_that_of_least_squares_and_small_ones_are_noise() {
-        let mut slope = Slope::default();
-        for (x, y) in [(0.0, 1.0), (1.0, 3.0), (2.0, 2.0), (3.0, 5.0)] {
-            slope.add(x, y);
-        }
-        // By hand: (4 * 22 - 6 * 11) / (4 * 14 - 36).
-        assert!((slope.get() - 1.1).abs() < 1e-12);
-        assert_eq!(utility(1.0, 0.009, 0.0), utility(1.0, -0.009, 0.0));
-        assert_eq!(utility(1.0, 0.02, 0.0), 1.0 - 18.0);
-    }
-
-    /// By hand from section 4.2, with gradients of one rate in a row.
-    #[test]
-    fn steps_are_amplified_and_bounded_as_in_the_paper() {
-        let mut flow = vivace(Link::new(10.0, 50, 100.0)).algorithm;
-        let mut steps = |gradients: &[f64]| {
-            gradients.iter().for_each(|&gradient| {
-                flow.rate = 100.0;
-                flow.step(gradient);
-            });
-            flow.rate - 100.0
-        };
-        let mut check = |gradients: &[f64], expected: f64| {
-            let step = steps(gradients);
-            assert!((step - expected).abs() < 1e-9, "{step} for {expected}");
-        };
-        check(&[0.5], 0.5);
-        check(&[0.5, 0.5], 1.5);
-        check(&[0.5], 2.5);
-        check(&[0.5], 3.5);
-        // The boundary is 5 %, then 15 %, and 5 % again after a turn.
-        check(&[10.0], 5.0);
-        check(&[10.0], 15.0);
-        check(&[-10.0], -5.0);
-    }
-
-    #[test]
-    fn a_flow_fills_the_link_with_a_short_queue() {
-        let mut flow = vivace(Link::new(20.0, 40, 70.0));
-        flow.run_ms(15_000);
-        let (mut sum, mut count) = (0.0, 0.0);
-        let before = flow.path.delivered;
-        flow.run(Span::from_secs(30), |flow| (sum, count) = (sum + flow.queued(), count + 1.0));
-        let packets = (flow.path.delivered - before) as f64 / 30.0;
-        let share = packets * flow.link.rtt.as_secs_f64() / flow.link.bdp();
-        assert!(share > 0.9, "{share}");
-        assert!(sum / count < 0.5 * flow.link.bdp(), "{} packets wait", sum / count);
-    }
-
-    /// `c` bears 5 % at 100 Mbit/s. The bounds are of what is seen here: see the head of the file.
-    #[test]
-    fn random_losses_matter_only_beyond_what_the_utility_bears() {
-        fn random(seq: u64) -> u64 {
-            (seq.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) % 1000
-        }
-        let share = |loses: fn(u64) -> bool| {
-            let mut flow = vivace(Link { loses, ..Link::new(100.0, 30, 400.0) });
-            flow.run_ms(60_000);
-            carried(&mut flow, 60)
-        };
-        let few = [share(|seq| random(seq) < 10), share(|seq| random(seq) < 30)];
-        assert!(few[0] > 0.9 && few[1] > 0.85, "{few:?}");
-        let many = share(|seq| random(seq) < 70);
-        assert!(many < 0.3, "{many}");
-    }
-
-    #[test]
-    fn a_timeout_halves_the_rate() {
-        let mut flow = vivace(Link::new(20.0, 40, 70.0));
-        flow.run_ms(10_000);
-        let before = flow.algorithm.rate;
-        flow.time_out();
-        assert_eq!(flow.algorithm.rate, before / 2.0);
-    }
-}
+mod tests;

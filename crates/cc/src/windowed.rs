@@ -11,7 +11,8 @@ use dumbbell_units::{Span, Time};
 ///
 /// [`Windowed`] calls a rule in this order. On each acknowledgement:
 ///
-/// 1. [`observe`](Self::observe), always.
+/// 1. [`observe`](Self::observe), always. In a recovery of which [`SlowStart::recover`] sets the
+///    window, the acknowledgement is done.
 /// 2. [`set_window`](Self::set_window), unless a reduction is in progress
 ///    ([`CaState::is_reducing`](crate::CaState::is_reducing)). If it returns a window, the
 ///    acknowledgement is done.
@@ -126,10 +127,15 @@ pub struct Windowed<R, S> {
     cwnd: f64,
     ssthresh: f64,
     /// `cwnd` and `ssthresh` before the last congestion episode, to undo its reduction (RFC 4015; Linux
-    /// `prior_cwnd`, `prior_ssthresh`).
-    undo: Option<(f64, f64)>,
+    /// `prior_cwnd`, `prior_ssthresh`); [`NO_UNDO`] if there is none.
+    undo: (f64, f64),
     last_sent: Time,
+    /// `maxFS` of Rate-Limited Increase, packets; infinite without it.
+    max_fs: f64,
 }
+
+/// No window is 0.
+const NO_UNDO: (f64, f64) = (0.0, 0.0);
 
 impl<R: WindowRule, S: SlowStart> Windowed<R, S> {
     /// The algorithm at the start of a connection.
@@ -139,9 +145,28 @@ impl<R: WindowRule, S: SlowStart> Windowed<R, S> {
             slow_start,
             cwnd: init.initial_window,
             ssthresh: f64::INFINITY,
-            undo: None,
+            undo: NO_UNDO,
             last_sent: init.now,
+            max_fs: f64::INFINITY,
         }
+    }
+
+    /// With Rate-Limited Increase (draft-ietf-ccwg-ratelimited-increase, section 3): the window grows
+    /// even if it does not limit sending, up to what the maximum flight since its last reduction allows.
+    ///
+    /// | | may grow without being used | up to |
+    /// |---|---|---|
+    /// | RFC 5681 | yes | |
+    /// | RFC 9002, section 7.8 | no | |
+    /// | Linux, the default here | in slow start, if half is used | twice what was used |
+    /// | the draft | yes | `limit(maxFS)`: `2 maxFS` in slow start, `maxFS + 1` in Reno's avoidance |
+    ///
+    /// A window above that, after a reduction, stays, so that slow start does not begin anew; the draft
+    /// would lower it. For other rules, `limit(maxFS)` is `maxFS` and their growth in a round trip at the present rate. A
+    /// rule that sets its window itself ([`WindowRule::set_window`]) is not limited.
+    #[must_use]
+    pub fn with_rate_limited_increase(self) -> Windowed<R, S> {
+        Windowed { max_fs: self.cwnd, ..self }
     }
 
     /// Sets the initial slow start threshold, packets (RFC 5681 allows any; old kernels had one).
@@ -156,6 +181,33 @@ impl<R: WindowRule, S: SlowStart> Windowed<R, S> {
 
     pub(crate) fn rule_mut(&mut self) -> &mut R {
         &mut self.rule
+    }
+
+    fn is_rate_limited_increase(&self) -> bool {
+        self.max_fs.is_finite()
+    }
+
+    /// Updates `maxFS`. A flight that leaves no room for a packet has at least the size of the window.
+    fn update_max_fs(&mut self, ack: &Ack) {
+        let flight_size = f64::from(ack.prior_in_flight);
+        let is_full = flight_size + 1.0 > self.cwnd;
+        self.max_fs = self.max_fs.max(flight_size).max(if is_full { self.cwnd } else { 0.0 });
+    }
+
+    /// The window is reduced.
+    fn reset_max_fs(&mut self) {
+        if self.is_rate_limited_increase() {
+            self.max_fs = 0.0;
+        }
+    }
+
+    /// Grows up to `limit(maxFS)`.
+    fn grow_rate_limited(&mut self, path: &Path, ack: &Ack) {
+        let (before, in_slow_start) = (self.cwnd, self.cwnd < self.ssthresh);
+        self.grow(path, ack);
+        let growth = (self.cwnd - before) / f64::from(ack.acked);
+        let limit = self.max_fs + growth * if in_slow_start { self.max_fs } else { before };
+        self.cwnd = self.cwnd.min(limit.max(before));
     }
 
     fn grow(&mut self, path: &Path, ack: &Ack) {
@@ -177,6 +229,10 @@ impl<R: WindowRule, S: SlowStart> CongestionControl for Windowed<R, S> {
     #[inline(always)]
     fn on_ack(&mut self, path: &Path, ack: &Ack) {
         self.rule.observe(path, ack);
+        if let Some(cwnd) = self.slow_start.recover(self.cwnd, path, ack) {
+            (self.cwnd, self.ssthresh) = (cwnd, cwnd.max(2.0));
+            return;
+        }
         if !path.ca_state.is_reducing()
             && let Some((cwnd, ssthresh)) =
                 self.rule.set_window(self.cwnd, self.ssthresh, path, ack)
@@ -188,8 +244,13 @@ impl<R: WindowRule, S: SlowStart> CongestionControl for Windowed<R, S> {
         if self.cwnd < self.ssthresh && self.slow_start.should_exit(self.cwnd, path, ack) {
             self.ssthresh = self.cwnd;
         }
-        let grows = path.cwnd_limited || self.rule.grows_when_app_limited();
-        if grows && !path.ca_state.is_reducing() && ack.acked > 0 {
+        self.update_max_fs(ack);
+        if path.ca_state.is_reducing() || ack.acked == 0 {
+            return;
+        }
+        if self.is_rate_limited_increase() && !path.window_full {
+            self.grow_rate_limited(path, ack);
+        } else if path.cwnd_limited || self.rule.grows_when_app_limited() {
             self.grow(path, ack);
         }
     }
@@ -198,10 +259,18 @@ impl<R: WindowRule, S: SlowStart> CongestionControl for Windowed<R, S> {
         if event.new_episode {
             // Linux does not undo an episode begun by an ECN echo (tcp_enter_cwr:
             // prior_ssthresh = 0).
-            self.undo = (event.signal != Signal::Ecn).then_some((self.cwnd, self.ssthresh));
+            let can_undo = event.signal != Signal::Ecn;
+            self.undo = if can_undo { (self.cwnd, self.ssthresh) } else { NO_UNDO };
             self.slow_start.on_exit();
-            self.ssthresh = self.rule.decrease(self.cwnd, path, event).max(2.0);
+            self.reset_max_fs();
+            let cwnd = self.cwnd;
+            self.ssthresh = self.rule.decrease(cwnd, path, event).max(2.0);
             self.cwnd = self.ssthresh;
+            if event.signal != Signal::Timeout
+                && let Some(cwnd) = self.slow_start.begin_recovery(cwnd, self.ssthresh, path)
+            {
+                (self.cwnd, self.ssthresh) = (cwnd, cwnd);
+            }
         }
         if event.signal == Signal::Timeout {
             // tcp_enter_loss: packets that were sent recently are not marked lost, so they stay in flight.
@@ -227,14 +296,20 @@ impl<R: WindowRule, S: SlowStart> CongestionControl for Windowed<R, S> {
     fn on_restart_after_idle(&mut self, cwnd: f64) {
         // Linux's tcp_current_ssthresh: at least 3/4 of the window before the idle period.
         self.ssthresh = self.ssthresh.max(0.75 * self.cwnd);
+        self.reset_max_fs();
         self.cwnd = cwnd;
+    }
+
+    fn uses_prr(&self) -> bool {
+        !self.slow_start.sets_recovery_window()
     }
 
     fn on_mtu_update(&mut self, path: &Path, previous_mss: u32) {
         let factor = f64::from(previous_mss) / f64::from(path.mss);
         self.cwnd = (self.cwnd * factor).max(1.0);
         self.ssthresh = (self.ssthresh * factor).max(2.0);
-        self.undo = self.undo.map(|(cwnd, ssthresh)| (cwnd * factor, ssthresh * factor));
+        self.undo = (self.undo.0 * factor, self.undo.1 * factor);
+        self.max_fs *= factor;
         self.rule.on_mtu_update(factor);
     }
 
@@ -253,7 +328,8 @@ impl<R: WindowRule, S: SlowStart> CongestionControl for Windowed<R, S> {
     }
 
     fn on_spurious_loss(&mut self, _path: &Path) {
-        if let Some((cwnd, ssthresh)) = self.undo.take() {
+        let (cwnd, ssthresh) = core::mem::replace(&mut self.undo, NO_UNDO);
+        if cwnd > 0.0 {
             self.cwnd = self.cwnd.max(cwnd);
             self.ssthresh = self.ssthresh.max(ssthresh);
             self.rule.on_undo();

@@ -202,6 +202,8 @@ fn algorithms() -> impl Iterator<Item = &'static str> {
         "nv(pad=2)",
         "reno(hystart=search)",
         "cubic(abe=on, hystart=search)",
+        "reno(hystart=rapid)",
+        "cubic(hystart=rapid)",
         "fast(alpha=1, gamma=1)",
         "ledbat++(target=1 ms)",
         "dctcp(g=1, alpha=0)",

@@ -27,7 +27,12 @@ pub(crate) static ALGORITHMS: &[(&str, &str)] = &[
          ECT(1) and needs a queue that marks",
     ),
     ("copa", "Copa, Arun and Balakrishnan 2018, with the velocity of the authors' code"),
+    ("c4", "C4, draft-huitema-ccwg-c4-spec: for media over QUIC, by delivery rate and maximum RTT"),
     ("vivace", "PCC Vivace, Dong et al. 2018: a rate that follows the gradient of its utility"),
+    (
+        "proteus",
+        "PCC Proteus, Meng et al. 2020: Vivace's rate control for primary flows and scavengers",
+    ),
     ("lia", "coupled: RFC 6356"),
     ("olia", "coupled: OLIA, Khalili et al. 2012"),
     ("balia", "coupled: BALIA, Peng, Walid, Hwang and Low 2016"),

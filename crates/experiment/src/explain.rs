@@ -17,7 +17,7 @@ use crate::rtp::{RTP_OPTIONS, rtp_options};
 use crate::suggest::did_you_mean;
 use crate::template::TEMPLATES;
 use crate::transfers::{ARRIVALS, SIZES};
-use dumbbell_cc::Algorithm;
+use dumbbell_cc::{Algorithm, NAMES};
 use dumbbell_rtp::RtpOptions;
 use dumbbell_tcp::Stack;
 use dumbbell_udt::TransportOptions;
@@ -76,7 +76,8 @@ pub fn topics() -> Vec<String> {
     }
     topics.sort();
     topics.dedup(); // `link` is a table and a key
-    topics.extend(ALGORITHMS.iter().map(|(name, _)| (*name).to_owned()));
+    let built_in = ALGORITHMS.iter().filter(|(name, _)| NAMES.contains(name));
+    topics.extend(built_in.map(|(name, _)| (*name).to_owned()));
     topics.extend(dumbbell_rtp::ALGORITHMS.iter().map(|(name, _)| (*name).to_owned()));
     topics
         .extend(CALLS.iter().flat_map(|(kinds, _)| kinds.iter()).map(|kind| kind.name.to_owned()));

@@ -10,7 +10,7 @@ use std::time::Instant;
 /// Algorithms that need the number of marked packets, which the stacks do not report.
 const NEED_MARKS: [&str; 2] = ["dctcp", "prague"];
 /// Algorithms that judge rates by sending at them; quinn's pacer follows the window.
-const NEED_RATES: [&str; 1] = ["vivace"];
+const NEED_RATES: [&str; 2] = ["vivace", "proteus"];
 /// Algorithms that need what only a UDT receiver reports.
 const NEED_UDT: [&str; 2] = ["udt", "ar-udt"];
 

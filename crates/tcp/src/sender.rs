@@ -314,7 +314,7 @@ impl Sender {
         self.tlp = None;
         self.post_recovery_cwnd = None;
         self.cwr_pending = true;
-        self.prr = self.uses_prr.then(|| Prr::new(self.control.cwnd, prior_cwnd));
+        self.prr = self.cc.uses_prr().then(|| Prr::new(self.control.cwnd, prior_cwnd));
     }
 
     /// Whether the window limits sending (`tcp_is_cwnd_limited`).

@@ -291,3 +291,68 @@ fn on_restart_gives_the_length_of_an_application_limited_idle_period() {
     send(4, true, true);
     assert_eq!(windowed.rule.pauses, [Span::from_secs(4)]);
 }
+
+/// Sends so many packets at once and acknowledges each; the window does not limit sending.
+fn send_and_acknowledge(algorithm: &mut Algorithm, packets: u32) -> f64 {
+    let unused = Path { cwnd_limited: false, ..path() };
+    for in_flight in (1..=packets).rev() {
+        let ack = Ack { rtt: unused.min_rtt, prior_in_flight: in_flight, ..Ack::new(1) };
+        algorithm.on_ack(&unused, &ack);
+    }
+    algorithm.control().cwnd
+}
+
+/// The appendix "An Example Using cwnd Represented in Bytes", in packets.
+#[test]
+fn rate_limited_increase_gives_the_windows_of_the_drafts_example() {
+    let mut reno = algorithm("reno(rate_limited_increase=on)");
+    let windows = [4, 8, 4, 20].map(|packets| send_and_acknowledge(&mut reno, packets));
+    assert_eq!(windows, [14.0, 20.0, 20.0, 40.0]);
+    let mut default = algorithm("reno");
+    let windows = [4, 8, 4].map(|packets| send_and_acknowledge(&mut default, packets));
+    assert_eq!(windows, [10.0; 3]);
+}
+
+/// Section 3: `limit(maxFS)` is `SMSS + maxFS`, and `maxFS` begins anew with a reduction. A flight that
+/// fills the window up to a fraction of a packet has its size.
+#[test]
+fn in_congestion_avoidance_the_window_is_at_most_max_fs_and_a_packet() {
+    let mut reno = algorithm("reno(rate_limited_increase=on)");
+    send_and_acknowledge(&mut reno, 10);
+    for _ in 0..2 {
+        reno.on_congestion(&path(), &CongestionEvent::loss());
+    }
+    assert_eq!(window(&reno), (5.0, 5.0));
+    for _ in 0..100 {
+        let window = send_and_acknowledge(&mut reno, 4);
+        assert!((window - 5.0).abs() < 1e-9, "4 and a packet: {window}");
+    }
+    let grown = (0..100).map(|_| send_and_acknowledge(&mut reno, 5)).collect::<Vec<_>>();
+    assert!((6.0..7.0).contains(&grown[99]), "{}", grown[99]);
+    assert!((grown[99] - grown[98]).abs() < 1e-9);
+}
+
+#[test]
+fn a_sender_that_fills_its_window_grows_alike_with_rate_limited_increase() {
+    for name in ["reno", "cubic(arithmetic=exact)", "hstcp", "reno(hystart=rapid)"] {
+        let with = match name.strip_suffix(')') {
+            Some(text) => format!("{text}, rate_limited_increase=on)"),
+            None => format!("{name}(rate_limited_increase=on)"),
+        };
+        let (mut with, mut without) = (algorithm(&with), algorithm(name));
+        let path = Path { window_full: true, ..path() };
+        for round in 0..200 {
+            if round == 5 {
+                with.on_congestion(&path, &CongestionEvent::loss());
+                without.on_congestion(&path, &CongestionEvent::loss());
+            }
+            let in_flight = without.control().cwnd as u32;
+            for _ in 0..in_flight {
+                let ack = Ack { rtt: path.min_rtt, prior_in_flight: in_flight, ..Ack::new(1) };
+                with.on_ack(&path, &ack);
+                without.on_ack(&path, &ack);
+            }
+            assert_eq!(window(&with), window(&without), "{name}, round {round}");
+        }
+    }
+}
