@@ -16,6 +16,7 @@ import polars as pl
 import pytest
 
 import dumbbell
+from dumbbell import bpf
 from dumbbell.engine.kernel import RunMonitor, TestbedError, run_scenario
 from dumbbell.errors import ExperimentError
 from dumbbell.experiment.model import Experiment, Flow, Link
@@ -149,6 +150,39 @@ def test_a_multipath_connection_uses_all_of_its_paths() -> None:
         assert bytes_sent > 0.3 * capacity / 8 * 3
 
 
+@pytest.mark.skipif(not bpf.available(), reason=f"the kernel is not ours: {bpf.missing()}")
+@pytest.mark.parametrize("cc", ["bbr2", "f-bbr2", "bbr3"])
+def test_a_bbr_by_ebpf_shows_the_variables_of_the_simulator(cc: str) -> None:
+    flows = [Flow(name="one", cc=cc)]
+    real, simulated = (
+        dumbbell.run(experiment(flows=flows, internals=True), backend=backend)
+        for backend in ("linux", "simulator")
+    )
+    # The simulator has F-BBRv2's detector of CUBIC too.
+    assert set(real.internals["name"]) == set(simulated.internals["name"]) - {"cubic_detected"}
+    last = {row["name"]: row["value"] for row in real.internals.iter_rows(named=True)}
+    assert 19e6 <= 8 * last["max_bw"] <= 22e6
+    assert 0.02 <= last["min_rtt"] <= 0.03
+    assert last["full_bw_reached"] == 1
+
+
+def test_episodes_are_null_where_flows_share_a_kernel() -> None:
+    flows = [Flow(name="one", cc="cubic"), Flow(name="other", cc="cubic")]
+    real = dumbbell.run(experiment(flows=flows), backend="linux")
+    assert real.flows["recoveries"].to_list() == real.flows["spurious"].to_list() == [None, None]
+
+
+def test_the_kernels_bbr_shows_what_it_reports_of_itself() -> None:
+    flows = [Flow(name="one", cc="bbr")]
+    real = dumbbell.run(experiment(flows=flows, internals=True), backend="linux")
+    shown = set(real.internals["name"])
+    assert shown >= {"state", "bw", "min_rtt", "pacing_gain", "cwnd_gain"}
+    states = real.internals.filter(name="state")["value"].to_list()
+    # STARTUP, DRAIN, PROBE_BW; a sample may miss DRAIN.
+    assert states == sorted(states)
+    assert set(states) in ({0, 1, 2}, {0, 2})
+
+
 @pytest.mark.parametrize("cc", ["udt", "ar-udt", "bbr3"])
 def test_udt_runs_over_real_sockets_with_the_columns_of_the_simulator(cc: str) -> None:
     flows = [Flow(name="one", cc=cc, transport="udt")]
@@ -206,7 +240,8 @@ def test_a_flow_beside_tcp_starts_stops_and_ends_as_the_file_says(
     assert short["received"] == short["delivered"] == 300_000
     assert short["completed"] > soonest
     assert slow["received"] == pytest.approx(1e6 / 8 * 2, rel=0.1)
-    assert tcp["recoveries"] is None
+    # The only flow of the kernel's TCP, which counts by host.
+    assert tcp["recoveries"] is not None
     assert short["recoveries"] is not None
 
 
