@@ -50,6 +50,10 @@
 //! | timeout | no reaction | none | none |
 //! | persistent congestion (RFC 9002) | unspecified | none | Initial, from 2 packets |
 //!
+//! On 20 Mbit/s, 40 ms and a queue of 1 BDP, C4 has 52 % beside CUBIC; 66 % on 100 Mbit/s, 20 ms, and 93 % on
+//! 5 Mbit/s, 100 ms. A loss enters its rate with 1/16: above 8 Mbit/s, one is congestion. A queue of 5 BDP
+//! that Initial has filled drains slowly: a BDP and more is left after 20 s.
+//!
 //! The state "resuming", for a rate remembered from an earlier connection, is not here.
 
 use crate::{
