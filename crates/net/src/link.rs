@@ -147,10 +147,10 @@ impl<P: Packet> Link<P> {
     /// and this a later time.
     #[inline]
     pub fn next_arrival(&self) -> Time {
-        match &self.managed {
-            Some(managed) if self.plain.is_empty() => next_arrival_of(managed),
-            _ => self.plain.next_arrival(),
+        if !self.plain.is_empty() {
+            return self.plain.next_arrival();
         }
+        self.managed.as_ref().map_or(Time::MAX, |managed| next_arrival_of(managed))
     }
 
     /// Whether no later push can change [`next_arrival`](Self::next_arrival), and no packet on the
@@ -163,10 +163,10 @@ impl<P: Packet> Link<P> {
     /// The next packet at the far end, if it is delivered by `now`.
     #[inline(always)]
     pub fn pop(&mut self, now: Time) -> Option<P> {
-        match &mut self.managed {
-            Some(managed) if self.plain.is_empty() => pop_managed(managed, now),
-            _ => self.plain.pop(now),
+        if self.plain.is_empty() {
+            return pop_managed(self.managed.as_mut()?, now);
         }
+        self.plain.pop(now)
     }
 
     /// Packets by position, 0 for the next delivery. `None` if there are fewer packets

@@ -287,6 +287,9 @@ impl<P: Packet> Cake<P> {
     /// The tin that sends next: the last one within its share of the rate or, without any, the one that is
     /// within it first (cake_dequeue).
     fn next_tin(&self, now: Time) -> usize {
+        if self.tins.len() == 1 {
+            return 0;
+        }
         let active = (0..self.tins.len()).rev().filter(|&at| !self.tins[at].flows.is_idle());
         active.min_by_key(|&at| self.tins[at].next_packet.max(now)).unwrap_or(0)
     }
