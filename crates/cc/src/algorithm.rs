@@ -42,7 +42,8 @@ fn windowed_from<R: WindowRule>(
     let windowed = Windowed::new(rule, slow_start, init);
     let windowed =
         if ssthresh > 0.0 { windowed.with_ssthresh(ssthresh.max(2.0)) } else { windowed };
-    let is_rate_limited = options.switch("rate_limited_increase", false)?;
+    let is_rate_limited =
+        cfg!(feature = "all-algorithms") && options.switch("rate_limited_increase", false)?;
     Ok(if is_rate_limited { windowed.with_rate_limited_increase() } else { windowed })
 }
 

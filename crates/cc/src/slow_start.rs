@@ -1,8 +1,9 @@
 //! Slow start: the trait, the standard algorithm, and the choice of one by the option `hystart`.
 
+#[cfg(feature = "all-algorithms")]
+use crate::RapidStart;
 use crate::{
-    Ack, ConfigError, HyStart, HyStartNs3, HyStartPlusPlus, Metric, Options, Path, RapidStart,
-    Search,
+    Ack, ConfigError, HyStart, HyStartNs3, HyStartPlusPlus, Metric, Options, Path, Search,
 };
 use alloc::boxed::Box;
 
@@ -91,6 +92,7 @@ pub enum AnySlowStart {
     /// draft-chung-ccwg-search's SEARCH, boxed because it has more state.
     Search(Box<Search>),
     /// draft-kazuho-ccwg-rapid-start's Rapid Start, boxed too.
+    #[cfg(feature = "all-algorithms")]
     Rapid(Box<RapidStart>),
 }
 
@@ -119,9 +121,14 @@ impl AnySlowStart {
                 ("delay", AnySlowStart::HyStart(HyStart::new(false, true))),
                 ("ns-3", AnySlowStart::HyStartNs3(HyStartNs3::new())),
                 ("search", AnySlowStart::Search(Box::default())),
+                #[cfg(feature = "all-algorithms")]
                 ("rapid", AnySlowStart::Rapid(Box::default())),
             ],
-            "on, off, plusplus, train, delay, ns-3, search or rapid",
+            if cfg!(feature = "all-algorithms") {
+                "on, off, plusplus, train, delay, ns-3, search or rapid"
+            } else {
+                "on, off, plusplus, train, delay, ns-3 or search"
+            },
         )
     }
 }
@@ -135,6 +142,7 @@ impl SlowStart for AnySlowStart {
             AnySlowStart::HyStartNs3(hystart) => hystart.should_exit(cwnd, path, ack),
             AnySlowStart::HyStartPlusPlus(hystart) => hystart.should_exit(cwnd, path, ack),
             AnySlowStart::Search(search) => search.should_exit(cwnd, path, ack),
+            #[cfg(feature = "all-algorithms")]
             AnySlowStart::Rapid(rapid) => rapid.should_exit(cwnd, path, ack),
         }
     }
@@ -147,6 +155,7 @@ impl SlowStart for AnySlowStart {
             AnySlowStart::HyStartNs3(hystart) => hystart.increase(cwnd, path, ack),
             AnySlowStart::HyStartPlusPlus(hystart) => hystart.increase(cwnd, path, ack),
             AnySlowStart::Search(search) => search.increase(cwnd, path, ack),
+            #[cfg(feature = "all-algorithms")]
             AnySlowStart::Rapid(rapid) => rapid.increase(cwnd, path, ack),
         }
     }
@@ -158,25 +167,31 @@ impl SlowStart for AnySlowStart {
             AnySlowStart::HyStartNs3(hystart) => hystart.on_exit(),
             AnySlowStart::HyStartPlusPlus(hystart) => hystart.on_exit(),
             AnySlowStart::Search(search) => search.on_exit(),
+            #[cfg(feature = "all-algorithms")]
             AnySlowStart::Rapid(rapid) => rapid.on_exit(),
         }
     }
 
+    #[cfg(feature = "all-algorithms")]
     fn begin_recovery(&mut self, cwnd: f64, ssthresh: f64, path: &Path) -> Option<f64> {
         match self {
+            #[cfg(feature = "all-algorithms")]
             AnySlowStart::Rapid(rapid) => rapid.begin_recovery(cwnd, ssthresh, path),
             _ => None,
         }
     }
 
+    #[cfg(feature = "all-algorithms")]
     #[inline]
     fn recover(&mut self, cwnd: f64, path: &Path, ack: &Ack) -> Option<f64> {
         match self {
+            #[cfg(feature = "all-algorithms")]
             AnySlowStart::Rapid(rapid) => rapid.recover(cwnd, path, ack),
             _ => None,
         }
     }
 
+    #[cfg(feature = "all-algorithms")]
     fn sets_recovery_window(&self) -> bool {
         matches!(self, AnySlowStart::Rapid(rapid) if rapid.sets_recovery_window())
     }
@@ -188,6 +203,7 @@ impl SlowStart for AnySlowStart {
             AnySlowStart::HyStartNs3(hystart) => hystart.restart(path),
             AnySlowStart::HyStartPlusPlus(hystart) => hystart.restart(path),
             AnySlowStart::Search(search) => search.restart(path),
+            #[cfg(feature = "all-algorithms")]
             AnySlowStart::Rapid(rapid) => rapid.restart(path),
         }
     }
@@ -199,6 +215,7 @@ impl SlowStart for AnySlowStart {
             AnySlowStart::HyStartNs3(hystart) => hystart.inspect(show),
             AnySlowStart::HyStartPlusPlus(hystart) => hystart.inspect(show),
             AnySlowStart::Search(search) => search.inspect(show),
+            #[cfg(feature = "all-algorithms")]
             AnySlowStart::Rapid(rapid) => rapid.inspect(show),
         }
     }

@@ -184,7 +184,7 @@ impl<R: WindowRule, S: SlowStart> Windowed<R, S> {
     }
 
     fn is_rate_limited_increase(&self) -> bool {
-        self.max_fs.is_finite()
+        cfg!(feature = "all-algorithms") && self.max_fs.is_finite()
     }
 
     /// Updates `maxFS`. A flight that leaves no room for a packet has at least the size of the window.
@@ -244,7 +244,9 @@ impl<R: WindowRule, S: SlowStart> CongestionControl for Windowed<R, S> {
         if self.cwnd < self.ssthresh && self.slow_start.should_exit(self.cwnd, path, ack) {
             self.ssthresh = self.cwnd;
         }
-        self.update_max_fs(ack);
+        if self.is_rate_limited_increase() {
+            self.update_max_fs(ack);
+        }
         if path.ca_state.is_reducing() || ack.acked == 0 {
             return;
         }

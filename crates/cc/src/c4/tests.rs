@@ -144,8 +144,7 @@ fn the_max_rtt_rises_at_once_and_falls_by_an_eighth() {
 fn era(c4: &mut C4, ms: &mut u64, rate: f64) {
     *ms += 10;
     let path = path(*ms);
-    let mut sample = RateSample::default();
-    sample.rate = Rate::from_bytes_per_sec(rate);
+    let mut sample = RateSample { rate: Rate::from_bytes_per_sec(rate), ..RateSample::default() };
     sample.send_state.sent_at = path.now;
     let ack = Ack::new(1).with_rtt(Some(Span::from_millis(80))).with_rate(Some(sample));
     c4.on_ack(&path, &ack);
