@@ -6,6 +6,7 @@
 
 use crate::managed_link::ManagedLink;
 use crate::plain_link::PlainLink;
+use crate::shaper::Shaper;
 use crate::{AqmConfig, Backlog, FlowKeys, Limit, LossModel, LossProcess, MediumConfig, Packet};
 use crate::{RateProcess, Reordering};
 use dumbbell_units::{Span, Time};
@@ -135,10 +136,18 @@ impl<P: Packet> Link<P> {
             self.lost += 1;
             return Err(DropReason::Loss);
         }
-        match &mut self.managed {
-            None => self.plain.push(now, packet),
-            Some(managed) => push_managed(managed, now, packet),
-        }
+        let size = packet.size();
+        // A managed link has its shaper inside `managed`, and none here.
+        let departure = match self.plain.shaper() {
+            Shaper::None if self.managed.is_none() => now,
+            Shaper::ConstantRate(_) => self.plain.enqueue(now, size)?,
+            _ => match &mut self.managed {
+                Some(managed) => return push_managed(managed, now, packet),
+                None => self.plain.enqueue_shaped(now, size)?,
+            },
+        };
+        self.plain.accept(departure, size, packet);
+        Ok(())
     }
 
     /// When the next packet is delivered at the far end; [`Time::MAX`] if the link is empty. A

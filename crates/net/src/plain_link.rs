@@ -80,16 +80,22 @@ impl<P: Packet> PlainLink<P> {
             Shaper::ConstantRate(_) => self.enqueue(now, size)?,
             _ => self.enqueue_shaped(now, size)?,
         };
+        self.accept(departure, size, packet);
+        Ok(())
+    }
+
+    /// Takes a packet that departs at a time.
+    #[inline(always)]
+    pub(crate) fn accept(&mut self, departure: Time, size: u32, packet: P) {
         self.accepted += 1;
         self.accepted_bytes += u64::from(size);
         self.ring.push_back(InTransit { departure, packet });
-        Ok(())
     }
 
     /// Queues a packet for a transmitter of constant rate; returns its departure. The backlog is
     /// updated only if the queue seems to be full.
     #[inline(always)]
-    fn enqueue(&mut self, now: Time, size: u32) -> Result<Time, DropReason> {
+    pub(crate) fn enqueue(&mut self, now: Time, size: u32) -> Result<Time, DropReason> {
         let Shaper::ConstantRate(rate) = &mut self.shaper else { return Ok(now) };
         let start = rate.busy_until().max(now);
         if start == now {
@@ -108,7 +114,7 @@ impl<P: Packet> PlainLink<P> {
 
     /// The same for the other shapers.
     #[inline(never)]
-    fn enqueue_shaped(&mut self, now: Time, size: u32) -> Result<Time, DropReason> {
+    pub(crate) fn enqueue_shaped(&mut self, now: Time, size: u32) -> Result<Time, DropReason> {
         self.advance(now);
         let start = match &self.shaper {
             Shaper::TokenBucket(_) | Shaper::Trace(_) => {
