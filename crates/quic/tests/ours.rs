@@ -51,6 +51,18 @@ fn every_algorithm_that_quic_supports_runs_in_both_stacks() {
 }
 
 #[test]
+fn a_rate_that_falls_with_the_first_round_trip_stops_no_flow() {
+    // Without probes for larger packets, the handshake's packets are all that is in flight.
+    for stack in ["quinn", "noq"] {
+        let mut bbr = flow(stack, "bbr3");
+        bbr["external"]["options"] = json!({"mtu_discovery": false});
+        let row = alone(bbr, 10).flows.rows().next().expect("a flow");
+        let share = share(&row, QUIC_SHARE, 10.0);
+        assert!((0.85..=1.0).contains(&share), "{stack}: {share}");
+    }
+}
+
+#[test]
 fn the_internals_of_our_algorithms_are_sampled() {
     for stack in ["quinn", "noq"] {
         let output = alone(flow(stack, "bbr3"), 5);

@@ -66,6 +66,10 @@ pub(crate) struct Adapter {
     /// What the pacing rate allows to leave, bytes, and when it was computed.
     tokens: f64,
     tokens_at: Time,
+    /// Whether the tokens are earned at a rate. The first ones are the initial burst: if they shrank with
+    /// the rate of the first round trip, nothing could leave, not even acknowledgements (quinn sends
+    /// none while data waits for the window).
+    has_earned: bool,
 }
 
 impl Adapter {
@@ -94,6 +98,7 @@ impl Adapter {
             initial_window,
             tokens: BURST * f64::from(mtu),
             tokens_at: Time::ZERO,
+            has_earned: false,
         }
     }
 
@@ -116,6 +121,7 @@ impl Adapter {
         let previous = std::mem::replace(&mut self.control, self.algorithm.control());
         if let (Some(before), Some(rate)) = (previous.pacing_rate, self.control.pacing_rate)
             && rate < before
+            && self.has_earned
             && self.tokens > 0.0
         {
             // What was earned at the higher rate is worth the same time at the lower one.
@@ -135,7 +141,10 @@ impl Adapter {
             let elapsed = now.since(self.tokens_at).as_secs_f64();
             let round_trip = self.path.srtt.map_or(0.0, Span::as_secs_f64);
             let earned = rate.bytes_per_sec() * elapsed.min(round_trip);
-            self.tokens = self.tokens.min(SAVED * mss) + earned;
+            if earned > 0.0 {
+                self.tokens = self.tokens.min(SAVED * mss) + earned;
+                self.has_earned = true;
+            }
         }
         self.tokens_at = now;
     }
