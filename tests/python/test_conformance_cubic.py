@@ -26,10 +26,8 @@ DEVIATIONS = {
     "ECN echoes reduce cwnd down to 1 packet",
     "After a timeout K = 0 and W_max = cwnd_epoch",
     "Reno-friendly region: alpha_cubic = 1 from cwnd_prior on",
-    "Table 2, p = 1e-02: 12 packets on average",
 }
-"""Where our CUBIC is as Linux's, by the head of crates/cc/src/cubic.rs, and the table's one case
-that has timeouts and recoveries, which the RFC's formula leaves out."""
+"""Where our CUBIC is as Linux's, by the head of crates/cc/src/cubic.rs."""
 
 
 def failures(cc: str, *titles: str) -> set[str]:

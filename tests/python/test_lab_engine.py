@@ -42,6 +42,8 @@ def engine_of_page(folder: Path) -> tuple[Path, Path]:
     return script, engine
 
 
+IN_THE_PAGE = [name for name in _core.algorithms() if name not in {"c4", "proteus", "vivace"}]
+"""The algorithms that the page has room for."""
 TABLES = (
     *("flows", "series", "links", "internals"),
     *("subflows", "subflow_series", "subflow_internals", "transfers", "frames", "segments"),
@@ -91,7 +93,7 @@ def random_experiments(count: int) -> dict[str, str]:
         flows = [
             f'[[flow]]\ncc = "{cc}"\nstart = "{draw.integers(0, 1000)} ms"\n'
             + ('transport = "udt"\n' if _core.needs_udt(str(cc)) else "")
-            for cc in draw.choice(_core.algorithms(), draw.integers(1, 4))
+            for cc in draw.choice(IN_THE_PAGE, draw.integers(1, 4))
         ]
         ecn = draw.choice(["off", "classic", "accurate"])
         found[f"random-{number}"] = (

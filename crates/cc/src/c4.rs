@@ -121,7 +121,7 @@ impl Era {
 
 /// A congestion signal and the reduction that it asks for.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Congestion {
+enum CongestionSignal {
     Delay(f64),
     Loss,
     Marks(f64),
@@ -391,31 +391,33 @@ impl C4 {
     }
 
     /// "Handling of congestion signals": the strongest one of this acknowledgement.
-    fn congestion(&mut self, path: &Path, ack: &Ack) -> Option<Congestion> {
+    fn congestion(&mut self, path: &Path, ack: &Ack) -> Option<CongestionSignal> {
         if ack.marked > 0 {
             self.update_ecn_alpha(path);
         }
         if ack.lost > 0 && self.smoothed_loss_rate > self.loss_threshold() {
-            return Some(Congestion::Loss);
+            return Some(CongestionSignal::Loss);
         }
         let ecn_threshold = self.ecn_threshold();
         if ack.marked > 0 && self.ecn_alpha > ecn_threshold {
             let beta = (self.ecn_alpha - ecn_threshold) / ecn_threshold;
-            return Some(Congestion::Marks(beta.min(MAX_BETA)));
+            return Some(CongestionSignal::Marks(beta.min(MAX_BETA)));
         }
         let threshold = self.delay_threshold();
         let excess = ack.rtt?.saturating_sub(self.nominal_max_rtt + threshold);
         let beta = excess.as_secs_f64() / threshold.as_secs_f64();
-        (!excess.is_zero()).then_some(Congestion::Delay(beta.min(MAX_BETA)))
+        (!excess.is_zero()).then_some(CongestionSignal::Delay(beta.min(MAX_BETA)))
     }
 
     /// "Applying congestion signals".
-    fn react(&mut self, path: &Path, congestion: Congestion) {
+    fn react(&mut self, path: &Path, congestion: CongestionSignal) {
         match self.state {
             State::Initial => {
                 let exits = match congestion {
-                    Congestion::Loss => path.delivered > PACKETS_BEFORE_LOSS,
-                    Congestion::Delay(_) | Congestion::Marks(_) => self.nb_eras_no_increase >= 2,
+                    CongestionSignal::Loss => path.delivered > PACKETS_BEFORE_LOSS,
+                    CongestionSignal::Delay(_) | CongestionSignal::Marks(_) => {
+                        self.nb_eras_no_increase >= 2
+                    }
                 };
                 if exits {
                     self.exit_initial(path);
@@ -424,8 +426,8 @@ impl C4 {
             State::Recovery => self.is_congested = true,
             State::Cruising => {
                 let beta = match congestion {
-                    Congestion::Delay(beta) | Congestion::Marks(beta) => beta,
-                    Congestion::Loss => {
+                    CongestionSignal::Delay(beta) | CongestionSignal::Marks(beta) => beta,
+                    CongestionSignal::Loss => {
                         let max_rtt = self.nominal_max_rtt.mul_f64(1.0 - MAX_BETA);
                         self.nominal_max_rtt = max_rtt.max(MIN_MAX_RTT);
                         MAX_BETA

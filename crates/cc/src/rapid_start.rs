@@ -55,7 +55,7 @@ struct Recovery {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Phase {
+enum Stage {
     Startup,
     Recovery(Recovery),
     Ended,
@@ -64,7 +64,7 @@ enum Phase {
 /// Rapid Start.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RapidStart {
-    phase: Phase,
+    stage: Stage,
     round: SequenceRound,
     rtt_floor: Option<Span>,
     /// Packets lost before the present acknowledgement.
@@ -74,8 +74,8 @@ pub struct RapidStart {
 impl RapidStart {
     /// Rapid Start before the first acknowledgement.
     pub const fn new() -> RapidStart {
-        let (phase, round) = (Phase::Startup, SequenceRound::new());
-        RapidStart { phase, round, rtt_floor: None, lost: 0 }
+        let (stage, round) = (Stage::Startup, SequenceRound::new());
+        RapidStart { stage, round, rtt_floor: None, lost: 0 }
     }
 
     /// Whether the last round shows a queue.
@@ -105,25 +105,25 @@ impl SlowStart for RapidStart {
     }
 
     fn increase(&mut self, _cwnd: f64, path: &Path, ack: &Ack) -> f64 {
-        let is_rapid = self.phase == Phase::Startup && !self.builds_queue(path);
+        let is_rapid = self.stage == Stage::Startup && !self.builds_queue(path);
         f64::from(ack.acked) * if is_rapid { RAPID } else { CLASSIC }
     }
 
     fn begin_recovery(&mut self, cwnd: f64, ssthresh: f64, path: &Path) -> Option<f64> {
-        if self.phase != Phase::Startup {
-            self.phase = Phase::Ended;
+        if self.stage != Stage::Startup {
+            self.stage = Stage::Ended;
             return None;
         }
         let beta = (ssthresh / cwnd).min(1.0);
         let silence_factor = beta + K * (1.0 - beta);
         let pre_recovery_cwnd = cwnd;
         let cwnd = (cwnd * silence_factor).max(MIN_WINDOW);
-        self.phase = Phase::Recovery(Recovery { began: path.now, pre_recovery_cwnd, cwnd, beta });
+        self.stage = Stage::Recovery(Recovery { began: path.now, pre_recovery_cwnd, cwnd, beta });
         Some(cwnd)
     }
 
     fn recover(&mut self, cwnd: f64, path: &Path, ack: &Ack) -> Option<f64> {
-        let Phase::Recovery(recovery) = &mut self.phase else { return None };
+        let Stage::Recovery(recovery) = &mut self.stage else { return None };
         let ack_factor = K * (1.0 - recovery.beta);
         let loss_factor = recovery.beta + ack_factor;
         let lost = path.lost.saturating_sub(self.lost) as f64;
@@ -137,17 +137,17 @@ impl SlowStart for RapidStart {
         recovery.cwnd = reduced.max(lowest).max(MIN_WINDOW).min(cwnd.max(MIN_WINDOW));
         let cwnd = recovery.cwnd;
         if is_over || is_replaced {
-            self.phase = Phase::Ended;
+            self.stage = Stage::Ended;
         }
         (!is_replaced).then_some(cwnd)
     }
 
     fn sets_recovery_window(&self) -> bool {
-        matches!(self.phase, Phase::Recovery(_))
+        matches!(self.stage, Stage::Recovery(_))
     }
 
     fn restart(&mut self, _path: &Path) {
-        self.phase = Phase::Ended;
+        self.stage = Stage::Ended;
     }
 
     fn inspect(&self, show: &mut dyn FnMut(Metric)) {

@@ -42,7 +42,7 @@ struct Type {
     /// Size in bytes, or another type's number.
     size_or_type: u32,
     /// Offset of what follows, bytes.
-    data: usize,
+    data_at: usize,
 }
 
 /// BTF with the offsets of its types.
@@ -72,11 +72,11 @@ impl<'a> Btf<'a> {
         let end = at + btf.u32(12)? as usize;
         btf.strings = header + btf.u32(16)? as usize;
         // Number 0 is void.
-        btf.types.push(Type { kind: 0, vlen: 0, size_or_type: 0, data: 0 });
+        btf.types.push(Type { kind: 0, vlen: 0, size_or_type: 0, data_at: 0 });
         while at < end {
             let (info, size_or_type) = (btf.u32(at + 4)?, btf.u32(at + 8)?);
             let (kind, vlen) = (info >> 24 & 0x1f, (info & 0xffff) as usize);
-            btf.types.push(Type { kind, vlen, size_or_type, data: at + TYPE });
+            btf.types.push(Type { kind, vlen, size_or_type, data_at: at + TYPE });
             at += TYPE + Btf::length_of_data(kind, vlen);
         }
         Some(btf)
@@ -109,8 +109,8 @@ impl<'a> Btf<'a> {
         match one.kind {
             8..=11 | 18 => self.resolve(one.size_or_type),
             3 => {
-                let (_, size) = self.resolve(self.u32(one.data)?)?;
-                Some((one, size * self.u32(one.data + 8)? as usize))
+                let (_, size) = self.resolve(self.u32(one.data_at)?)?;
+                Some((one, size * self.u32(one.data_at + 8)? as usize))
             }
             _ => Some((one, one.size_or_type as usize)),
         }
@@ -122,7 +122,7 @@ impl<'a> Btf<'a> {
         match one.kind {
             1 | 6 if size <= 8 => fields.push(Field { name: name.to_owned(), offset, size }),
             3 => {
-                let (element, length) = (self.u32(one.data)?, self.u32(one.data + 8)?);
+                let (element, length) = (self.u32(one.data_at)?, self.u32(one.data_at + 8)?);
                 let (_, size) = self.resolve(element)?;
                 for index in 0..if length <= MAX_ELEMENTS { length } else { 0 } {
                     let at = offset + index as usize * size;
@@ -131,7 +131,7 @@ impl<'a> Btf<'a> {
             }
             4 => {
                 for member in 0..one.vlen {
-                    let at = one.data + 12 * member;
+                    let at = one.data_at + 12 * member;
                     // With bit fields the upper byte is their size; ours have none.
                     let bits = self.u32(at + 8)? & 0x00ff_ffff;
                     let own = self.string(self.u32(at)?)?;

@@ -34,14 +34,14 @@ impl Conversation {
     /// The connection is open: the first message.
     pub(crate) fn on_open(&mut self, now: Time) {
         if self.state == State::Opening {
-            self.ask(now);
+            self.request(now);
         }
     }
 
     /// The receiver's request has arrived: the next message.
     pub(crate) fn on_request(&mut self, now: Time) {
         if self.state == State::Requesting {
-            self.ask(now);
+            self.request(now);
         }
     }
 
@@ -55,7 +55,7 @@ impl Conversation {
         has_all
     }
 
-    fn ask(&mut self, now: Time) {
+    fn request(&mut self, now: Time) {
         self.state = match self.dialogue.next(now) {
             None => State::Over,
             Some((wait, bytes)) => {

@@ -157,7 +157,7 @@ pub(crate) struct Emulator<'a> {
     batch_interval_max: Span,
     waiting: Waiting,
     /// Time spent on packets.
-    busy: Span,
+    worked: Span,
     spare_buffer: Option<Box<[u8]>>,
     health: Health,
     captures: Option<Captures>,
@@ -198,7 +198,7 @@ impl<'a> Emulator<'a> {
             clock,
             batch_interval_max,
             waiting,
-            busy: Span::ZERO,
+            worked: Span::ZERO,
             spare_buffer: None,
             health: Health::default(),
             captures,
@@ -246,7 +246,7 @@ impl<'a> Emulator<'a> {
                 next_delivery = after + interval;
             }
             if delivers || !events.is_empty() {
-                self.busy = self.busy + after.since(now);
+                self.worked = self.worked + after.since(now);
             }
             let next = self.engine.next_event().unwrap_or(Time::MAX).min(next_sample);
             let mut wake = next.max(next_delivery).min(next_sample).min(now + MAX_SLEEP);
@@ -265,7 +265,7 @@ impl<'a> Emulator<'a> {
     }
 
     fn measurements(mut self, links: Links, duration: Time) -> Measurements {
-        self.health.emulator_busy = self.busy.as_secs_f64() / duration.as_secs_f64();
+        self.health.emulator_busy = self.worked.as_secs_f64() / duration.as_secs_f64();
         Measurements {
             links,
             path_stats: std::mem::take(&mut self.engine.observer_mut().path_stats),
