@@ -263,6 +263,7 @@ impl<'a> Run<'a> {
         let links = self.scenario.links.len() as u32;
         let ports = self.port_devices.clone();
         let waiting = Waiting::new(at_once * (1 + self.application_threads()));
+        let polls = waiting.is_polling();
         let captures = self.captures();
         let emulator = Emulator::new(network, devices, ports, links, clock, waiting, captures);
         let first_subflows = FlowPlan::first_subflows(&self.plans).collect::<Vec<_>>();
@@ -278,7 +279,9 @@ impl<'a> Run<'a> {
         let duration = Time::from_nanos(self.scenario.duration_ns);
         let sample = Span::from_nanos(self.scenario.sample_ns);
         let internals = self.scenario.internals;
-        let awake = CpuLatencyLock::acquire();
+        // Beside a polling emulator it would keep every virtual processor busy, and a host then takes
+        // processors away for milliseconds.
+        let awake = if polls { None } else { CpuLatencyLock::acquire() };
         let steal = StealMeter::start();
         let was_short = tcp_memory_pressure();
         let stop = AtomicBool::new(false);

@@ -36,6 +36,11 @@ impl Waiting {
         }
     }
 
+    /// Whether the thread polls at all.
+    pub(crate) fn is_polling(&self) -> bool {
+        self.polls
+    }
+
     /// Whether to poll for an event that is `wait` away.
     pub(crate) fn polls(&self, wait: Span) -> bool {
         self.polls && wait < POLLED_WAIT
