@@ -36,10 +36,6 @@ const NOTSENT_LOWAT_BYTES: u32 = 1 << 20;
 /// A value of SO_MAX_PACING_RATE that turns pacing on without a limit. The maximum value of the
 /// type would turn pacing off.
 const UNLIMITED_PACING_RATE: u64 = u64::MAX >> 1;
-/// Share of its buffer, 1/16, that a receiver acknowledges unread.
-const LOW_WATER_SHARE: usize = 16;
-/// Maximum data that a receiver acknowledges unread, bytes.
-const LOW_WATER_MAX: usize = 1 << 18;
 /// Maximum data per write, bytes.
 pub(crate) const IO_BYTES: usize = 1 << 18;
 
@@ -83,8 +79,6 @@ pub(crate) struct TcpFlow {
     pub(crate) completed: Option<Time>,
     written: u64,
     received: u64,
-    /// Received bytes at which [`TcpFlow::acknowledge_unread`] acts again.
-    next_low_water: u64,
     /// Sum and number of the smoothed RTT samples, s: of the flow, then of each subflow.
     rtt_sums: Vec<(f64, u64)>,
     /// Whether the flow was sampled after its completion.
@@ -227,7 +221,6 @@ impl TcpFlow {
             completed: None,
             written: 0,
             received: 0,
-            next_low_water: 0,
             rtt_sums: Vec::new(),
             completion_sampled: false,
         }
@@ -352,25 +345,6 @@ impl TcpFlow {
         self.receiver.is_some()
     }
 
-    /// Lets the receiver acknowledge data before it is read, up to a share of its buffer.
-    ///
-    /// A receiver whose window is at its limit leaves the acknowledgement to the next read, unless
-    /// less than SO_RCVLOWAT is unread (`__tcp_ack_snd_check`). Acknowledgements would then follow
-    /// the scheduling of this thread. Data of an application with pauses is read at once.
-    fn acknowledge_unread(&mut self) {
-        let Some(receiver) = &self.receiver else { return };
-        let has_pauses = self.application.is_some() || self.conversation.is_some();
-        if self.received < self.next_low_water || has_pauses || self.is_multipath() {
-            return;
-        }
-        self.next_low_water = self.received * 2;
-        let buffer = sockopt::socket_recv_buffer_size(receiver).unwrap_or(0);
-        let unread = (buffer / LOW_WATER_SHARE).clamp(1, LOW_WATER_MAX) as i32;
-        // Without the option a late thread delays acknowledgements, and its lateness is measured.
-        let (level, option) = (libc::SOL_SOCKET, libc::SO_RCVLOWAT);
-        let _ = setsockopt(receiver, level, option, &unread.to_ne_bytes());
-    }
-
     /// Reads and discards the data that has arrived; returns whether more may follow.
     pub(crate) fn read(&mut self, buffer: &mut [u8]) -> bool {
         let Some(receiver) = &self.receiver else { return false };
@@ -395,7 +369,6 @@ impl TcpFlow {
             // If the connection has failed, epoll reports it on the sender.
             let _ = send(receiver, &[0], SendFlags::NOSIGNAL);
         }
-        self.acknowledge_unread();
         true
     }
 
