@@ -251,24 +251,27 @@ CUBIC's, triangles BBRv1's, diamonds those of eBPF programs; the band is the tol
 marks do not agree. Small values may agree beyond the band, by the absolute tolerance.*"""
 
 _CAUSES: Final = """\
-No cause of these is established. Pacing matters. One CUBIC flow at 540 Mbit/s, 11 ms and 153
-packets (3.4 ms), single runs while the machine compiled:
+These runs are of an emulator that slept until packets were due. Where it, or an application, woke late,
+queues of a few milliseconds overflowed ([stalls](../notes/2026-11-testbed.md#stalls)). It polls now.
+Eight of the cells, one run each on a machine that did nothing else:
 
-| sender | simulated: goodput, retransmissions | Linux |
-|---|---|---|
-| not paced, as by default | 501 Mbit/s, 146 | 374 and 418 Mbit/s, 1229 and 1053 |
-| not paced, `tso = false` | 513 Mbit/s, 130 | 408 Mbit/s, 1123 |
-| paced (`pacing = true`) | 506 Mbit/s, 459 | 499 Mbit/s, 415 |
+| cell | what | Linux, emulator sleeps | Linux, emulator polls | simulated |
+|---|---|---:|---:|---:|
+| alone-cubic-3 | retransmitted packets | 35 to 222 | 36 | 36 |
+| alone-bbr-4 | retransmitted packets | 33,169 to 33,375 | 35,098 | 37,138 |
+| alone-bbr-6 | mean queueing delay, ms | 5.19 to 7.3 | 5.54 | 5.18 |
+| alone-reno-8 | retransmitted packets | 288 to 326 | 337 | 333 |
+| alone-reno-1 | goodput, Mbit/s; retransmitted packets | | 91.2; 636 | 91.4; 626 |
+| losses-bbr-5 | mean queueing delay, ms | 0.861 to 0.999 | 0.81 | 0.97 |
+| late-cubic-1 | goodput of the late flow, Mbit/s | 207 to 236 | 104 | 129 |
+| short-cubic-2 | goodput of the long flow, Mbit/s | 417 to 463 | 462 | 499 |
 
-So bursts that the model does not have are likely. In most runs a packet is some 8 ms late once or
-more, and a burst after such a stall would overflow this queue. But `short-cubic-2`, on this path,
-lost 1345 packets (simulated 408) in a run whose latest packet was 2.4 ms late, so that stalls alone
-do not explain it. `late-cubic-1` had 545 and 236 Mbit/s in one run of Linux, 628 and 195 in
-another.
+In the run of `short-cubic-2` a packet was 6.3 ms late, longer than its queue. The whole plan is to be measured
+again with this emulator.
 
 ## How it was measured
 
-The first run of each cell, and half of the second, were made while the machine compiled. Half way
+In the kept runs the emulator slept until packets were due. The first run of each cell, and half of the second, were made while the machine compiled. Half way
 the automatic grouping of processes was switched off, and for most second runs the kernel's network
 threads had real-time priority. The third runs, of half of the cells, were without that, beside
 simulations of lower priority. None was made on an idle machine.
