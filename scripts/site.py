@@ -126,7 +126,9 @@ def file_title(file: Path) -> str:
 def source_files() -> dict[str, list[Path]]:
     """The files of every algorithm: the one that has its name, and that of its type."""
     listed = re.findall(
-        r'^    "([\w+-]+)" (?:\["[\w-]+"\] )?\w+\((.*?)\) =', (SOURCES / "algorithm.rs").read_text(), re.M
+        r'^    "([\w+-]+)" (?:\["[\w-]+"\] )?\w+\((.*?)\) =',
+        (SOURCES / "algorithm.rs").read_text(),
+        re.M,
     )
     found = {}
     for name, of_type in listed:
