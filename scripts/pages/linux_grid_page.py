@@ -271,7 +271,8 @@ again with this emulator.
 
 ## How it was measured
 
-In the kept runs the emulator slept until packets were due. The first run of each cell, and half of the second, were made while the machine compiled. Half way
+In the kept runs the emulator slept until packets were due. The first run of each cell, and
+half of the second, were made while the machine compiled. Half way
 the automatic grouping of processes was switched off, and for most second runs the kernel's network
 threads had real-time priority. The third runs, of half of the cells, were without that, beside
 simulations of lower priority. None was made on an idle machine.
