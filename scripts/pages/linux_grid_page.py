@@ -251,9 +251,9 @@ CUBIC's, triangles BBRv1's, diamonds those of eBPF programs; the band is the tol
 marks do not agree. Small values may agree beyond the band, by the absolute tolerance.*"""
 
 _CAUSES: Final = """\
-These runs are of an emulator that slept until packets were due. Where it, or an application, woke late,
-queues of a few milliseconds overflowed ([stalls](../notes/2026-11-testbed.md#stalls)). It polls now.
-Eight of the cells, one run each on a machine that did nothing else:
+These runs are of an emulator that slept until packets were due. Where it, or an application,
+woke late, queues of a few milliseconds overflowed
+([stalls](../notes/2026-11-testbed.md#stalls)). It polls now. Eight of the cells, one run each on a machine that did nothing else:
 
 | cell | what | Linux, emulator sleeps | Linux, emulator polls | simulated |
 |---|---|---:|---:|---:|
@@ -266,8 +266,8 @@ Eight of the cells, one run each on a machine that did nothing else:
 | late-cubic-1 | goodput of the late flow, Mbit/s | 207 to 236 | 104 | 129 |
 | short-cubic-2 | goodput of the long flow, Mbit/s | 417 to 463 | 462 | 499 |
 
-In the run of `short-cubic-2` a packet was 6.3 ms late, longer than its queue. The whole plan is to be measured
-again with this emulator.
+In the run of `short-cubic-2` a packet was 6.3 ms late, longer than its queue. The whole plan is
+to be measured again with this emulator.
 
 ## How it was measured
 

@@ -156,8 +156,8 @@ class Flow(_Table):
         return_paths: For each of `paths` the links that acknowledgements cross.
         rtts: For each of `paths` its base RTT; twice the delay of the path if not given.
         return_path: The links that its acknowledgements cross.
-        sender: The host that sends its data, for queues that share a rate between hosts; one of its own
-            if not given.
+        sender: The host that sends its data, for queues that share a rate between hosts; one of
+            its own if not given.
         receiver: The host that receives its data; one of its own if not given.
         dscp: The DiffServ code point of its packets in both directions, such as ``"EF"``;
             best effort if not given.
