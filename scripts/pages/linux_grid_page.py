@@ -253,7 +253,8 @@ marks do not agree. Small values may agree beyond the band, by the absolute tole
 _CAUSES: Final = """\
 These runs are of an emulator that slept until packets were due. Where it, or an application,
 woke late, queues of a few milliseconds overflowed
-([stalls](../notes/2026-11-testbed.md#stalls)). It polls now. Eight of the cells, one run each on a machine that did nothing else:
+([stalls](../notes/2026-11-testbed.md#stalls)). It polls now. Eight of the cells, one run each on
+a machine that did nothing else:
 
 | cell | what | Linux, emulator sleeps | Linux, emulator polls | simulated |
 |---|---|---:|---:|---:|
