@@ -89,7 +89,6 @@ pub struct Sender {
     cc: Algorithm,
     control: ControlParameters,
     cc_timer: Time,
-    uses_prr: bool,
     state: ConnectionState,
     stop: Time,
     bytes: Option<u64>,
@@ -182,7 +181,6 @@ impl Sender {
         let mut path = Path::new(u32::from(stack.mss), start);
         path.jiffy = Span::from_nanos(stack.tick_ns);
         Sender {
-            uses_prr: algorithm.uses_prr(),
             cc: algorithm,
             control,
             cc_timer: Time::MAX,

@@ -240,11 +240,10 @@ impl<'a> Emulator<'a> {
                 self.read_device(event.data.u64() as usize);
             }
             let delivers = !self.engine.observer().delivered.is_empty();
-            let interval = if delivers { self.deliver_batch() } else { Span::ZERO };
-            let after = self.clock.now();
             if delivers {
-                next_delivery = after + interval;
+                next_delivery = self.deliver_batch();
             }
+            let after = self.clock.now();
             if delivers || !events.is_empty() {
                 self.worked = self.worked + after.since(now);
             }
@@ -342,9 +341,9 @@ impl<'a> Emulator<'a> {
         ((port.0 as usize) < self.port_devices.len()).then_some((frame, port))
     }
 
-    /// Writes the packets that left the links to their devices; returns the time to the next
-    /// delivery, if the emulator sleeps.
-    fn deliver_batch(&mut self) -> Span {
+    /// Writes the packets that left the links to their devices; returns when the next are delivered, if
+    /// the emulator sleeps.
+    fn deliver_batch(&mut self) -> Time {
         let mut delivered = std::mem::take(&mut self.engine.observer_mut().delivered);
         // Stable: the packets of a port stay in order, and become neighbours that can be coalesced.
         delivered.sort_by_key(|&(_, to, _)| to);
@@ -368,11 +367,12 @@ impl<'a> Emulator<'a> {
         let count = delivered.len();
         delivered.clear();
         self.engine.observer_mut().delivered = delivered;
-        match count {
+        let interval = match count {
             count if count <= BATCH_SMALL => BATCH_INTERVAL_MIN,
             count if count < BATCH_LARGE => BATCH_INTERVAL_MEDIUM.min(self.batch_interval_max),
             _ => self.batch_interval_max,
-        }
+        };
+        self.clock.now() + interval
     }
 
     /// Number of leading packets that can be coalesced into one; at least 1.

@@ -175,7 +175,7 @@ impl Sender {
     /// it (`tcp_cong_avoid`).
     fn restart_after_idle(&mut self) -> u32 {
         let (idle, rto) = (self.path.now.since(self.last_sent_at), self.rtt.rto());
-        let restarts = self.stack.slow_start_after_idle && self.uses_prr;
+        let restarts = self.stack.slow_start_after_idle && self.cc.uses_prr();
         if !restarts || self.scoreboard.packets_out() > 0 || idle <= rto {
             return self.cwnd();
         }
