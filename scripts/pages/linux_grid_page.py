@@ -262,7 +262,7 @@ a machine that did nothing else:
 | alone-bbr-4 | retransmitted packets | 33,169 to 33,375 | 35,098 | 37,138 |
 | alone-bbr-6 | mean queueing delay, ms | 5.19 to 7.3 | 5.54 | 5.18 |
 | alone-reno-8 | retransmitted packets | 288 to 326 | 337 | 333 |
-| alone-reno-1 | goodput, Mbit/s; retransmitted packets | | 91.2; 636 | 91.4; 626 |
+| alone-reno-1 | retransmitted packets | 635 to 641 | 636 | 626 |
 | losses-bbr-5 | mean queueing delay, ms | 0.861 to 0.999 | 0.81 | 0.97 |
 | late-cubic-1 | goodput of the late flow, Mbit/s | 207 to 236 | 104 | 129 |
 | short-cubic-2 | goodput of the long flow, Mbit/s | 417 to 463 | 462 | 499 |

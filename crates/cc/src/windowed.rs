@@ -162,8 +162,8 @@ impl<R: WindowRule, S: SlowStart> Windowed<R, S> {
     /// | the draft | yes | `limit(maxFS)`: `2 maxFS` in slow start, `maxFS + 1` in Reno's avoidance |
     ///
     /// A window above that, after a reduction, stays, so that slow start does not begin anew; the draft
-    /// would lower it. For other rules, `limit(maxFS)` is `maxFS` and their growth in a round trip at the present rate. A
-    /// rule that sets its window itself ([`WindowRule::set_window`]) is not limited.
+    /// would lower it. For other rules, `limit(maxFS)` is `maxFS` and their growth in a round trip at the
+    /// present rate. A rule that sets its window itself ([`WindowRule::set_window`]) is not limited.
     #[must_use]
     pub fn with_rate_limited_increase(self) -> Windowed<R, S> {
         Windowed { max_fs: self.cwnd, ..self }
