@@ -184,3 +184,16 @@ fn without_a_pacer_no_more_leaves_than_the_rate_allows_since_the_last_ack() {
     // 180 ms allow 18 packets, of which 10 left at the start.
     assert!((7..=8).contains(&sent), "{sent}");
 }
+
+#[test]
+fn what_the_rate_allows_survives_a_loss_that_is_reported_at_the_same_time() {
+    // 100 packets/s, and a round-trip time of 100 ms.
+    let mut test = Test::new(Some(Rate::from_bits_per_sec(8e5)));
+    test.send(0, 10);
+    test.ack(100, &[0, 0], 8);
+    test.ack(200, &[0, 0, 0, 0, 0, 0], 2);
+    let earned = test.adapter.tokens;
+    assert!(earned > 9.0 * 1000.0, "{earned}");
+    test.adapter.on_lost(test.at(200), test.at(0), MTU.into(), false);
+    assert_eq!(test.adapter.tokens, earned);
+}
