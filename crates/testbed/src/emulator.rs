@@ -248,11 +248,8 @@ impl<'a> Emulator<'a> {
                 self.worked = self.worked + after.since(now);
             }
             let next = self.engine.next_event().unwrap_or(Time::MAX).min(next_sample);
-            let mut wake = next.max(next_delivery).min(next_sample).min(now + MAX_SLEEP);
-            if self.waiting.polls(next.since(after)) {
-                self.waiting.rest_if_due();
-                wake = now;
-            }
+            let wake = next.max(next_delivery).min(next_sample).min(now + MAX_SLEEP);
+            let wake = self.waiting.until(after, next, wake);
             events.clear();
             let timeout = self.clock.timeout_until(wake);
             match epoll::wait(&epoll, spare_capacity(&mut events), Some(&timeout)) {

@@ -4,15 +4,19 @@
 //! kernel that does not preempt its own code (PREEMPT_NONE) ends the call first, which takes
 //! milliseconds. Packets that wait meanwhile arrive in a burst, which overflows short queues.
 
-use dumbbell_units::Span;
+use dumbbell_units::{Span, Time};
 use std::fs;
 use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
 
-/// Time between two rests of a polling thread.
+/// A polling thread rests after this time, if no packet is due meanwhile.
 const POLLING_TIME: Duration = Duration::from_micros(500);
+/// It rests after this time, whatever is due.
+const LONGEST_POLLING_TIME: Duration = Duration::from_micros(900);
 /// A thread polls if it waits for less than this, and sleeps otherwise.
 const POLLED_WAIT: Span = Span::from_millis(2);
+/// A sleep of a thread that can poll ends so long before the next packet is due.
+const LEAD: Span = Span::from_millis(1);
 /// Rests are longer than the kernel asks for by this factor: other real-time threads, such as that of
 /// the applications, may run on the same processor.
 const MARGIN: f64 = 2.0;
@@ -20,9 +24,11 @@ const MARGIN: f64 = 2.0;
 /// The wait of a real-time thread.
 pub(crate) struct Waiting {
     polls: bool,
-    /// Length of a rest after [`POLLING_TIME`].
+    /// Length of a rest.
     rest: Duration,
+    /// End of the last rest; a sleep is one.
     rested: Instant,
+    is_asleep: bool,
 }
 
 impl Waiting {
@@ -33,6 +39,7 @@ impl Waiting {
             polls: processors >= threads,
             rest: rest_of(realtime_share()),
             rested: Instant::now(),
+            is_asleep: false,
         }
     }
 
@@ -41,16 +48,32 @@ impl Waiting {
         self.polls
     }
 
-    /// Whether to poll for an event that is `wait` away.
-    pub(crate) fn polls(&self, wait: Span) -> bool {
-        self.polls && wait < POLLED_WAIT
+    /// When to look for packets again, if none wakes the thread before: `now` if it polls for what
+    /// is due at `next`, else `wake`, or shortly before `next`. Rests first if it is time to.
+    pub(crate) fn until(&mut self, now: Time, next: Time, wake: Time) -> Time {
+        if !self.polls {
+            return wake;
+        }
+        if std::mem::take(&mut self.is_asleep) {
+            self.rested = Instant::now();
+        }
+        let left = next.since(now);
+        if left >= POLLED_WAIT {
+            self.is_asleep = true;
+            return wake.min(next - LEAD);
+        }
+        self.rest_if_due(left);
+        now
     }
 
-    /// Rests if the thread has polled for [`POLLING_TIME`].
-    ///
-    /// Otherwise the kernel stops a real-time thread for 50 ms of each second (sched_rt_runtime_us).
-    pub(crate) fn rest_if_due(&mut self) {
-        if self.rest > Duration::ZERO && self.rested.elapsed() > POLLING_TIME {
+    /// Without rests the kernel stops a real-time thread for 50 ms of each second
+    /// (sched_rt_runtime_us).
+    fn rest_if_due(&mut self, left: Span) {
+        let polled = self.rested.elapsed();
+        let is_free = Duration::from_nanos(left.as_nanos()) > 2 * self.rest;
+        if self.rest > Duration::ZERO
+            && polled > if is_free { POLLING_TIME } else { LONGEST_POLLING_TIME }
+        {
             std::thread::sleep(self.rest);
             self.rested = Instant::now();
         }
@@ -80,16 +103,28 @@ mod tests {
     #[test]
     fn rests_leave_the_share_that_the_kernel_keeps_for_others() {
         let rest = rest_of(0.95).as_secs_f64();
-        let share = rest / (rest + POLLING_TIME.as_secs_f64());
-        assert!((0.05..0.1).contains(&share), "{share}");
+        for time in [POLLING_TIME, LONGEST_POLLING_TIME] {
+            let share = rest / (rest + time.as_secs_f64());
+            assert!((0.05..0.1).contains(&share), "{share}");
+        }
         assert_eq!(rest_of(1.0), Duration::ZERO);
     }
 
     #[test]
     fn a_thread_sleeps_where_no_processor_is_left_for_it() {
-        assert!(!Waiting::new(100_000).polls(Span::ZERO));
-        let alone = Waiting::new(1);
-        assert!(alone.polls(Span::from_micros(100)));
-        assert!(!alone.polls(Span::from_millis(5)));
+        let at = |ms| Time::ZERO + Span::from_millis(ms);
+        assert_eq!(Waiting::new(100_000).until(at(0), at(1), at(3)), at(3));
+        let mut alone = Waiting::new(1);
+        assert_eq!(alone.until(at(0), at(1), at(3)), at(0));
+        assert_eq!(alone.until(at(0), at(5), at(7)), at(4), "it polls for the last millisecond");
+    }
+
+    #[test]
+    fn a_thread_that_has_slept_does_not_rest_before_it_reacts() {
+        let mut alone = Waiting { rest: Duration::from_secs(100), ..Waiting::new(1) };
+        alone.rested -= Duration::from_secs(1);
+        let at = |ms| Time::ZERO + Span::from_millis(ms);
+        alone.until(at(0), at(5), at(5));
+        assert_eq!(alone.until(at(5), at(6), at(6)), at(5));
     }
 }
