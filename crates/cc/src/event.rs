@@ -324,6 +324,13 @@ impl CongestionEvent {
         CongestionEvent::new(Signal::Timeout)
     }
 
+    /// A retransmission timeout within an episode whose losses were reported before: RFC 9002's
+    /// persistent congestion.
+    #[inline]
+    pub const fn persistent_congestion(path: &Path) -> CongestionEvent {
+        CongestionEvent::timeout().with_new_episode(false).with_packets(0).with_seq(path.una)
+    }
+
     /// The same, beginning an episode or not.
     #[inline]
     #[must_use]

@@ -178,11 +178,12 @@ pub trait CongestionControl {
     /// All packets of a long period were lost (persistent congestion; RFC 9002, section 7.6): the
     /// window falls to the algorithm's minimum and what it learned about the path is discarded.
     ///
-    /// The default is a retransmission timeout that begins an episode, with nothing left in flight.
+    /// The transport has reported the losses before, so the slow start threshold is low already
+    /// (RFC 9002, appendix B.8). The default is a retransmission timeout within their episode, with
+    /// nothing left in flight.
     #[inline]
     fn on_persistent_congestion(&mut self, path: &Path) {
-        let timeout = CongestionEvent::timeout().with_packets(0).with_seq(path.una);
-        self.on_congestion(path, &timeout);
+        self.on_congestion(path, &CongestionEvent::persistent_congestion(path));
     }
 
     /// Packets left the flight neither acknowledged nor lost, because their keys were discarded

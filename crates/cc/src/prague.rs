@@ -294,7 +294,7 @@ impl CongestionControl for Prague {
     }
 
     fn on_persistent_congestion(&mut self, path: &Path) {
-        self.on_congestion(path, &CongestionEvent::timeout().with_packets(0).with_seq(path.una));
+        self.on_congestion(path, &CongestionEvent::persistent_congestion(path));
         (self.cwnd, self.frac_cwnd) = (MIN_CWND, MIN_CWND);
     }
 

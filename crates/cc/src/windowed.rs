@@ -316,7 +316,7 @@ impl<R: WindowRule, S: SlowStart> CongestionControl for Windowed<R, S> {
     }
 
     fn on_persistent_congestion(&mut self, path: &Path) {
-        self.on_congestion(path, &CongestionEvent::timeout().with_packets(0).with_seq(path.una));
+        self.on_congestion(path, &CongestionEvent::persistent_congestion(path));
         // RFC 9002's kMinimumWindow.
         self.cwnd = 2.0;
     }

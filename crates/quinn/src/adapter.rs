@@ -303,6 +303,8 @@ impl Adapter {
         }
         if persistent {
             self.algorithm.on_persistent_congestion(&self.path);
+            // RFC 9002, appendix B.8.
+            self.recovery_start = None;
         }
         self.update();
     }

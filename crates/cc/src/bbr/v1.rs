@@ -418,7 +418,7 @@ impl CongestionControl for BbrV1 {
     }
 
     fn on_persistent_congestion(&mut self, path: &Path) {
-        self.on_congestion(path, &CongestionEvent::timeout().with_packets(0).with_seq(path.una));
+        self.on_congestion(path, &CongestionEvent::persistent_congestion(path));
         self.window.set(MIN_PIPE_CWND);
     }
 

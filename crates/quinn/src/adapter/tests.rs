@@ -197,3 +197,15 @@ fn what_the_rate_allows_survives_a_loss_that_is_reported_at_the_same_time() {
     test.adapter.on_lost(test.at(200), test.at(0), MTU.into(), false);
     assert_eq!(test.adapter.tokens, earned);
 }
+
+#[test]
+fn persistent_congestion_lowers_the_slow_start_threshold_once() {
+    // RFC 9002, appendix B.8: the losses halve it, and then the window alone falls to its minimum.
+    let (start, config) = (Instant::now(), ConnectionConfig::new(Time::ZERO, u32::from(MTU)));
+    let reno = Algorithm::parse("reno", &config).expect("a name");
+    let mut adapter = Adapter::new(reno, start, MTU, 10.0);
+    (0..10).for_each(|_| adapter.on_sent(start, MTU.into()));
+    let later = start + Duration::from_secs(3);
+    adapter.on_lost(later, start, 10 * u64::from(MTU), true);
+    assert_eq!((adapter.ssthresh(), adapter.window()), (Some(5000), 2001));
+}
