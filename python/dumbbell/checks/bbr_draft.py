@@ -386,8 +386,9 @@ def up_after_bound(track: Track) -> tuple[bool, str]:
             high = before.max("inflight_longterm")
             cuts += high < float("inf") and after.first("inflight_longterm") < high
     lost = track.last("lost") / track.last("sent")
+    # DOWN may be shorter than the time between two samples.
     return (
-        cuts > 0 and _ends_in(track, UP, DOWN) and lost < 0.02,
+        cuts > 0 and _ends_in(track, UP, DOWN, CRUISE) and lost < 0.02,
         f"{cuts} probes lowered inflight_longterm and went to DOWN, {100 * lost:.2f} % lost",
     )
 
