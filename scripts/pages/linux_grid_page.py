@@ -63,7 +63,7 @@ def write(docs: Path) -> Path:
         counts.markdown(),
         "![Simulator over Linux](../figures/linux-grid.svg)",
         _CAPTION,
-        _families().markdown(),
+        _families(compared).markdown(),
         "## Cells that do not agree",
         table(off).markdown(),
         _CAUSES,
@@ -80,9 +80,10 @@ def write(docs: Path) -> Path:
 def _runs(kept: pl.DataFrame) -> str:
     """How often cells were run: a sentence."""
     often = kept.group_by("cell").agg(pl.col("run").n_unique())["run"].value_counts().sort("run")
-    parts = [f"{count} cells ran {runs} times" for runs, count in often.iter_rows()]
-    kept_ = f"of those kept, {' and '.join(parts)}."
-    return f"`dumbbell validate` runs each cell three to nine times; {kept_}"
+    parts = [f"{count} {runs} times" for runs, count in often.iter_rows()]
+    ran = " and ".join(parts).replace(" 1 times", " once").replace(" 2 times", " twice")
+    ran = ran.replace(" and ", ", ", len(parts) - 2).replace(" 3 times", " three times")
+    return f"`dumbbell validate` runs each cell three to nine times; of those here, {ran}."
 
 
 def keep(folder: Path) -> None:
@@ -219,13 +220,20 @@ def draw_ns3(ns3: pl.DataFrame) -> Figure:
     return figure
 
 
-def _families() -> Table:
-    rows = [
-        [one.name, one.title, ", ".join(one.kinds), str(len(one.kinds) * one.cells)]
-        for one in FAMILIES
-    ]
-    heads = ["family", "what runs", "algorithms", "cells"]
-    return Table([Column(head, number=head == "cells") for head in heads], rows)
+def _families(compared: pl.DataFrame) -> Table:
+    """The families, and how many of their values agree."""
+    rows = []
+    for name in dict.fromkeys(one.name for one in FAMILIES):
+        same = [one for one in FAMILIES if one.name == name]
+        kinds = ", ".join(kind for one in same for kind in one.kinds)
+        counts = []
+        for metric in METRICS:
+            verdicts = compared.filter(family=name, metric=metric)["verdict"]
+            agree = int((verdicts == "agrees").sum())
+            counts.append(f"{agree} of {verdicts.len()}" if verdicts.len() else "")
+        rows.append([name, same[0].title, kinds, *counts])
+    heads = ["family", "what runs", "algorithms", *(metric.title for metric in METRICS.values())]
+    return Table([Column(head) for head in heads], rows)
 
 
 _INTRODUCTION: Final = """\
@@ -251,35 +259,34 @@ CUBIC's, triangles BBRv1's, diamonds those of eBPF programs; the band is the tol
 marks do not agree. Small values may agree beyond the band, by the absolute tolerance.*"""
 
 _CAUSES: Final = """\
-These runs are of an emulator that slept until packets were due. Where it, or an application,
-woke late, queues of a few milliseconds overflowed
-([stalls](../notes/2026-11-testbed.md#stalls)). It polls now. Eight of the cells, one run each on
-a machine that did nothing else:
+What runs and captures show of them:
 
-| cell | what | Linux, emulator sleeps | Linux, emulator polls | simulated |
-|---|---|---:|---:|---:|
-| alone-cubic-3 | retransmitted packets | 35 to 222 | 36 | 36 |
-| alone-bbr-4 | retransmitted packets | 33,169 to 33,375 | 35,098 | 37,138 |
-| alone-bbr-6 | mean queueing delay, ms | 5.19 to 7.3 | 5.54 | 5.18 |
-| alone-reno-8 | retransmitted packets | 288 to 326 | 337 | 333 |
-| alone-reno-1 | retransmitted packets | 635 to 641 | 636 | 626 |
-| losses-bbr-5 | mean queueing delay, ms | 0.861 to 0.999 | 0.81 | 0.97 |
-| late-cubic-1 | goodput of the late flow, Mbit/s | 207 to 236 | 104 | 129 |
-| short-cubic-2 | goodput of the long flow, Mbit/s | 417 to 463 | 462 | 499 |
-
-In the run of `short-cubic-2` a packet was 6.3 ms late, longer than its queue. The whole plan is
-to be measured again with this emulator.
+- **`losses-reno-2` to `-5`, `losses-cubic-1`: the emulator.** Mean queueing delays of Linux are 0.1 to
+  0.2 ms longer. A capture of `losses-reno-3` shows why: after a pause the emulator took the first packet of a
+  window 93 us after its acknowledgement, later ones after 1 us, so that a window left in fewer and longer
+  bursts. This has been mended: measured again, the reaction is 3 us and the delay 0.095 ms
+  (0.18 before, simulated 0.063).
+- **`short-cubic-2`: the machine.** In one second of Linux's run 349 packets of the long flow were lost at a
+  window at which it otherwise loses two, as in the simulator: a stall of 8 ms, as the host of this
+  virtual machine causes them. The emulator was not late, so the run counts.
+- **`losses-bbr-4`: chance.** BBRv1 left Startup after 3 s, in the simulator a second later and after
+  another thousand lost packets. From then on both retransmit 3 to 13 packets a second.
+- **`short-reno-1`: chance.** Up to 25 s the window of the long flow differs by one packet at most. Then the
+  last transfer causes a loss in Linux, and none in the simulator.
+- **`alone-cubic-10`, `ports-bbr3-1`: the machine.** With the jitter of the testbed's packets the simulator agrees.
+- Of the other cells with several flows no cause is known. Most are *undecided*, as two or three runs are
+  too few for an interval as narrow as the tolerance.
 
 ## How it was measured
 
-In the kept runs the emulator slept until packets were due. The first run of each cell, and
-half of the second, were made while the machine compiled. Half way
-the automatic grouping of processes was switched off, and for most second runs the kernel's network
-threads had real-time priority. The third runs, of half of the cells, were without that, beside
-simulations of lower priority. None was made on an idle machine.
-After the first runs had been compared, with other seeds on either side, the comparison by the same
+The first run of each cell was made with the present rule for valid runs and an emulator that polls, on a machine
+that did nothing else; a run that was late was repeated up to twice. The second and third runs, of cells with several
+flows, are older: the emulator slept until packets were due, while the machine compiled or simulated, and its
+[stalls](../notes/2026-11-testbed.md#stalls) overflowed queues of a few milliseconds. They are to be
+measured again, as are all cells since the emulator reacts faster.
+After the first of the older runs had been compared, with other seeds on either side, the comparison by the same
 seeds took its place: goodput agreed in 73 of 105 before and in 81 after. It is the better one,
-as losses are then the same, but it was not chosen before. The runs ended when time was up."""
+as losses are then the same, but it was not chosen before."""
 
 _NS3_INTRODUCTION: Final = """\
 ## Beside ns-3
