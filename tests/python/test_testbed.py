@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
 
 import dumbbell
-from dumbbell import bpf
+from dumbbell import bpf, metrics
 from dumbbell.engine.kernel import RunMonitor, TestbedError, run_scenario
 from dumbbell.errors import ExperimentError
 from dumbbell.experiment.model import Experiment, Flow, Link
@@ -128,6 +129,42 @@ def test_a_flow_of_so_many_bytes_ends_when_they_have_arrived() -> None:
     # Three round trips of slow start at least: 10, 20, 40 packets; and the handshake.
     assert flow["completed"] > 0.28
     assert real.series["t"].min() == pytest.approx(0.2)
+
+
+def test_transfers_are_those_that_the_simulator_draws_and_complete() -> None:
+    web = Flow(
+        name="web",
+        cc="cubic",
+        arrivals="poisson(every=100 ms)",
+        sizes="exponential(mean=30 kB)",
+        stop="2 s",
+    )
+    flows = [web, Flow(name="bulk", cc="cubic")]
+    real = dumbbell.run(experiment(flows=flows), backend="linux")
+    simulated = dumbbell.run(experiment(flows=flows))
+    assert real.transfers.schema == simulated.transfers.schema
+    drawn = ["seed", "flow", "start", "bytes"]
+    assert_frame_equal(real.transfers.select(drawn), simulated.transfers.select(drawn))
+    assert real.series["t", "flow"].sort("t", "flow").equals(
+        simulated.series["t", "flow"].sort("t", "flow")
+    )
+    row = real.flows.row(by_predicate=pl.col("flow") == "web", named=True)
+    assert row["received"] == row["delivered"] == real.transfers["bytes"].sum()
+    assert row["sent"] == real.transfers["sent"].sum()
+    # A round trip for the handshake, one for the data, and the time of all bytes on the link.
+    times = metrics.completion_times(real)
+    assert times["took"].null_count() == 0
+    assert times["slowdown"].min() > 1
+    if not real.meta["invalid"]:
+        expected = metrics.completion_times(simulated)["took"].median()
+        assert times["took"].median() == pytest.approx(expected, rel=0.3)
+
+
+def test_more_transfers_than_there_are_addresses_are_refused() -> None:
+    flow = Flow(name="web", cc="reno", arrivals="periodic(every=20 us)", sizes="constant(size=1 B)")
+    with pytest.raises(ExperimentError, match="arrivals cannot be 150000 transfers") as found:
+        dumbbell.run(experiment(flows=[flow]), backend="linux")
+    assert "addresses for 65,000 paths and transfers" in str(found.value)
 
 
 def test_an_application_that_writes_slowly_is_what_limits_its_flow() -> None:

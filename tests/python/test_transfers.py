@@ -219,7 +219,6 @@ def test_a_flow_over_udp_has_a_rate_and_no_control(keys: dict[str, str], said: s
     ("keys", "key"),
     [
         ({"cc": "none", "transport": "udp", "app_rate": "1 Mbit/s"}, "transport"),
-        ({"cc": "reno", "arrivals": ["0 s"], "sizes": "constant(size=1 kB)"}, "arrivals"),
     ],
 )
 def test_what_is_simulated_only_is_refused_with_real_packets(

@@ -66,7 +66,7 @@ pub use sender_rows::{fill_flow_row, fill_series_row};
 pub use sim_endpoint::SimEndpoint;
 pub use tables::{
     Column, FlowRow, Flows, FrameRow, Frames, Internals, LinkRow, Links, SegmentRow, Segments,
-    Series, SeriesRow, Transfers,
+    Series, SeriesRow, TransferRow, Transfers,
 };
 pub use transfer_spec::{ArrivalProcess, Sizes, TransferSpec};
 pub use udp_host::{UDP_HEADER, UDP_PAYLOAD};

@@ -64,7 +64,7 @@ impl SeriesRow {
     /// The row of several connections together, or of one that measures nothing: what has no sum is
     /// NaN.
     #[must_use]
-    pub(crate) fn of_several(self) -> SeriesRow {
+    pub fn of_several(self) -> SeriesRow {
         let nan = f32::NAN;
         SeriesRow { srtt: nan, rtt: nan, min_rtt: nan, ssthresh: nan, pacing_rate: nan, ..self }
     }

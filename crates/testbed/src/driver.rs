@@ -7,6 +7,8 @@ use crate::error::TestbedError;
 use crate::program::Program;
 use crate::sys::set_realtime_priority;
 use crate::tcp_flow::{FlowState, IO_BYTES, TcpFlow};
+use crate::token::{SocketRole, Token};
+use crate::transfers::TransferRuns;
 use crate::udt_flow::UdtFlow;
 use dumbbell_sim::{Histogram, Internals, Series};
 use dumbbell_units::{Span, Time};
@@ -16,16 +18,9 @@ use rustix::io::Errno;
 use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
 
-/// The socket of a flow that an epoll event is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum SocketRole {
-    Sender,
-    Listener,
-    Receiver,
-}
-
+/// The token of a socket of a flow by its index in the driver.
 fn token(flow: usize, role: SocketRole) -> epoll::EventData {
-    epoll::EventData::new_u64((flow as u64) << 2 | role as u64)
+    Token { is_transfer: false, number: flow as u32, role }.data()
 }
 
 /// The time series of all flows.
@@ -42,6 +37,7 @@ pub(crate) struct Samples {
 /// Runs the applications of all flows on one thread.
 pub(crate) struct Driver<'a> {
     flows: &'a mut [TcpFlow],
+    transfers: &'a mut TransferRuns,
     programs: &'a mut [Program],
     udt: &'a mut [UdtFlow],
     datagrams: &'a mut [DatagramFlow],
@@ -59,6 +55,7 @@ pub(crate) struct Driver<'a> {
 impl<'a> Driver<'a> {
     pub(crate) fn new(
         flows: &'a mut [TcpFlow],
+        transfers: &'a mut TransferRuns,
         programs: &'a mut [Program],
         udt: &'a mut [UdtFlow],
         datagrams: &'a mut [DatagramFlow],
@@ -69,9 +66,11 @@ impl<'a> Driver<'a> {
         let open_epoll = || {
             let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
             for (number, flow) in flows.iter().enumerate() {
-                let token = token(number, SocketRole::Listener);
-                epoll::add(&epoll, &flow.listener, token, epoll::EventFlags::IN)?;
+                let (listener, token) = (flow.listener.as_ref(), token(number, SocketRole::Listener));
+                let flags = epoll::EventFlags::IN;
+                listener.map_or(Ok(()), |socket| epoll::add(&epoll, socket, token, flags))?;
             }
+            transfers.watch_listeners(&epoll)?;
             Ok::<_, Errno>(epoll)
         };
         let epoll = open_epoll().map_err(TestbedError::failed("watched sockets"))?;
@@ -79,6 +78,7 @@ impl<'a> Driver<'a> {
         let (write_buffer, read_buffer) = (vec![0; IO_BYTES], vec![0; 4 * IO_BYTES]);
         Ok(Driver {
             flows,
+            transfers,
             programs,
             udt,
             datagrams,
@@ -124,7 +124,7 @@ impl<'a> Driver<'a> {
                 next_sample = (next_sample + sample_interval).min(duration);
             }
             for event in events.drain(..) {
-                self.handle(now, event);
+                self.handle(now, event).map_err(TestbedError::failed("watched a socket"))?;
             }
             let next = self.poll_flows(now)?.min(next_sample);
             let timeout = self.clock.timeout_until(next);
@@ -135,44 +135,40 @@ impl<'a> Driver<'a> {
         }
     }
 
-    fn handle(&mut self, now: Time, event: epoll::Event) {
-        let number = (event.data.u64() >> 2) as usize;
-        let (flow, flags) = (&mut self.flows[number], event.flags);
-        match event.data.u64() & 3 {
-            role if role == SocketRole::Listener as u64 => {
+    fn handle(&mut self, now: Time, event: epoll::Event) -> Result<(), Errno> {
+        let token = Token::of(&event);
+        let (write_buffer, read_buffer) = (&self.write_buffer, &mut self.read_buffer);
+        if token.is_transfer {
+            return self.transfers.handle(now, &self.epoll, &event, write_buffer, read_buffer);
+        }
+        let flow = &mut self.flows[token.number as usize];
+        match token.role {
+            SocketRole::Listener => {
                 if flow.accept() {
-                    let _ = epoll::delete(&self.epoll, &flow.listener);
-                    let token = token(number, SocketRole::Receiver);
-                    let receiver = flow.receiver.as_ref();
+                    let _ = flow.listener.as_ref().map(|socket| epoll::delete(&self.epoll, socket));
+                    let token = Token { role: SocketRole::Receiver, ..token }.data();
                     let flags = epoll::EventFlags::IN;
+                    let receiver = flow.receiver.as_ref();
                     let _ = receiver.map(|socket| epoll::add(&self.epoll, socket, token, flags));
                 }
             }
-            role if role == SocketRole::Receiver as u64 => {
-                if !flow.read(&mut self.read_buffer) {
+            SocketRole::Receiver => {
+                if !flow.read(read_buffer) {
                     let receiver = flow.receiver.as_ref();
                     let _ = receiver.map(|socket| epoll::delete(&self.epoll, socket));
                 }
             }
-            _ => {
-                use epoll::EventFlags;
-                if flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR) {
-                    flow.on_peer_close(now);
-                    return;
-                }
-                if flags.contains(EventFlags::IN) {
-                    flow.on_request(now, &mut self.read_buffer);
-                }
-                if flags.contains(EventFlags::OUT) {
-                    flow.write(now, &self.write_buffer);
-                }
+            SocketRole::Sender => {
+                flow.on_sender_events(now, event.flags, write_buffer, read_buffer);
             }
         }
+        Ok(())
     }
 
     /// Starts and stops the flows that are due; returns the next due time.
     fn poll_flows(&mut self, now: Time) -> Result<Time, TestbedError> {
-        let mut next = Time::MAX;
+        let transfers = self.transfers.poll(now, &self.epoll);
+        let mut next = transfers.map_err(TestbedError::failed("watched a socket"))?;
         for program in self.programs.iter_mut() {
             next = next.min(program.poll(now)?);
         }
@@ -240,6 +236,7 @@ impl<'a> Driver<'a> {
                 samples.subflow_series.push(dumbbell_sim::SeriesRow { flow, ..row });
             }
         }
+        self.transfers.sample(now, &mut samples.series);
         for program in self.programs.iter_mut().filter(|program| program.start() <= now) {
             samples.series.push(program.series_row(t));
         }

@@ -14,7 +14,7 @@ use crate::sys::set_realtime_priority;
 use crate::waiting::Waiting;
 use dumbbell_net::{DropReason, Endpoint, LinkId, Packet};
 use dumbbell_sim::{
-    EndpointId, Engine, Histogram, Links, Network, Observer, SimEndpoint, link_row,
+    EndpointId, Engine, Histogram, Links, Network, Observer, SimEndpoint, Transfer, link_row,
 };
 use dumbbell_units::{Span, Time};
 use rustix::buffer::spare_capacity;
@@ -104,6 +104,14 @@ pub(crate) struct DeliveryLog {
     pool: FramePool,
     delivered: Vec<(Time, EndpointId, PacketRef)>,
     path_stats: Vec<PathStats>,
+    /// Index in `path_stats` by pair of ports: transfers count for the path of their flow.
+    stats_of: Vec<u32>,
+}
+
+impl DeliveryLog {
+    fn stats_mut(&mut self, port: EndpointId) -> &mut PathStats {
+        &mut self.path_stats[self.stats_of[port.pair() as usize] as usize]
+    }
 }
 
 impl Observer<PacketRef> for DeliveryLog {
@@ -112,7 +120,7 @@ impl Observer<PacketRef> for DeliveryLog {
     fn on_delivered(&mut self, now: Time, to: EndpointId, packet: &PacketRef) {
         self.delivered.push((now, to, *packet));
         if side_of(to) == Side::Receiver && packet.payload > 0 {
-            let stats = &mut self.path_stats[to.pair() as usize];
+            let stats = self.stats_mut(to);
             stats.queue_delays.record(now.since(packet.entered).saturating_sub(stats.base_delay));
             stats.delivered_bytes += u64::from(packet.payload);
         }
@@ -137,7 +145,7 @@ pub(crate) struct Device<'a> {
 /// Results of a run of the emulator.
 pub(crate) struct Measurements {
     pub(crate) links: Links,
-    /// Indexed by path.
+    /// Indexed by path; those of transfers are their flow's.
     pub(crate) path_stats: Vec<PathStats>,
     pub(crate) health: Health,
     pub(crate) events: u64,
@@ -178,7 +186,10 @@ impl<'a> Emulator<'a> {
         captures: Option<Captures>,
     ) -> Emulator<'a> {
         let ports = (0..network.routes_of.len()).map(|_| TunPort).collect();
-        let mut stats = vec![PathStats::default(); network.routes_of.len() / 2];
+        let paths = network.routes_of.len() / 2 - network.transfers.len();
+        let mut stats = vec![PathStats::default(); paths];
+        let path_of = |transfer: &Transfer| network.flows[transfer.flow as usize].pair;
+        let stats_of = (0..paths as u32).chain(network.transfers.iter().map(path_of)).collect();
         let mut batch_interval_max = BATCH_INTERVAL_MAX;
         for plan in &network.flows {
             for (subflow, path) in plan.paths.iter().enumerate() {
@@ -187,7 +198,7 @@ impl<'a> Emulator<'a> {
                     batch_interval_max.min(path.rtt.mul_f64(0.001)).max(BATCH_INTERVAL_MIN);
             }
         }
-        let log = DeliveryLog { path_stats: stats, ..DeliveryLog::default() };
+        let log = DeliveryLog { path_stats: stats, stats_of, ..DeliveryLog::default() };
         let Network { links, routes, routes_of, .. } = network;
         let engine = Engine::with_ports(links, routes, ports, &routes_of, log);
         Emulator {
@@ -314,7 +325,7 @@ impl<'a> Emulator<'a> {
             for packet in packets {
                 self.capture(now, port, packet);
                 if side == Side::Sender && packet.payload > 0 {
-                    self.engine.observer_mut().path_stats[port.pair() as usize].sent_packets += 1;
+                    self.engine.observer_mut().stats_mut(port).sent_packets += 1;
                 }
                 self.engine.send(port, packet);
             }

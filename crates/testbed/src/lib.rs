@@ -8,8 +8,10 @@
 //! - `emulator` moves packets between TUN devices and links; `frame` and `pool` hold the packets.
 //!   `waiting` says how it waits.
 //! - `host` creates namespaces and devices; `netlink` and `sys` wrap the system calls.
-//! - `driver` runs the applications: `tcp_flow`, `udt_flow`, `bulk_flow`, `datagram_flow` (endpoints of
-//!   other crates) and `program` (an external command). `conversation` is an application that waits.
+//! - `driver` runs the applications: `tcp_flow`, `transfers` (flows of many connections), `udt_flow`,
+//!   `bulk_flow`, `datagram_flow` (endpoints of other crates) and `program` (an external command).
+//!   `tcp_socket` opens the sockets of TCP, `token` says which of them an event is for, and
+//!   `conversation` is an application that waits.
 //! - `capture` keeps the packets of logged flows.
 //! - `info` reads `TCP_INFO`; `bpf_state` (by `btf`) the variables of eBPF's BBRs; `health` measures whether the machine kept up.
 //!
@@ -39,6 +41,9 @@ mod run;
 mod settings;
 mod sys;
 mod tcp_flow;
+mod tcp_socket;
+mod token;
+mod transfers;
 mod udt_flow;
 mod waiting;
 

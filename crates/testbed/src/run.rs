@@ -13,11 +13,13 @@ use crate::host::{Host, MAX_PATHS, Side};
 use crate::pool::PacketRef;
 use crate::program::Program;
 use crate::settings::{KernelSettings, udp_mtu};
-use crate::tcp_flow::{FlowSockets, TcpFlow, open_listener, open_sender};
+use crate::tcp_flow::{FlowSockets, TcpFlow};
+use crate::tcp_socket::{open_listener, open_sender};
+use crate::transfers::{TransferRuns, raise_file_limit};
 use crate::udt_flow::{self, UdtFlow};
 use crate::waiting::Waiting;
 use dumbbell_sim::{
-    AppLogs, FlowPlan, FlowRow, FlowSpec, Flows, Histogram, LinkSpec, Network, Scenario, Transfers,
+    AppLogs, FlowPlan, FlowRow, FlowSpec, Flows, Histogram, LinkSpec, Network, Scenario, Transfer,
 };
 use dumbbell_units::{Span, Time};
 use std::ops::ControlFlow;
@@ -68,11 +70,13 @@ pub fn run(
     scenario.check()?;
     let network = Network::<PacketRef>::new(scenario)?;
     check_supported(scenario, &network)?;
+    let transfers = network.transfers.len();
+    raise_file_limit(transfers, network.routes_of.len() / 2 - transfers)?;
     let groups = group_flows(scenario)?;
-    let plans = network.flows.clone();
-    let hosts = groups.iter().map(|group| make_hosts(scenario, &plans, group));
+    let hosts = groups.iter().map(|group| make_hosts(scenario, &network.flows, group));
     let hosts: Vec<HostPair> = hosts.collect::<Result<_, _>>()?;
-    Run::new(scenario, plans, &groups, hosts)?.execute(network, at_once, progress)
+    let (plans, transfers) = (network.flows.clone(), &network.transfers);
+    Run::new(scenario, plans, transfers, &groups, hosts)?.execute(network, at_once, progress)
 }
 
 /// Refuses flows that network namespaces cannot run.
@@ -94,11 +98,17 @@ fn check_supported(scenario: &Scenario, network: &Network<PacketRef>) -> Result<
             return refuse(flow, "command", "given beside paths", "a program has one path");
         }
     }
-    if network.routes_of.len() / 2 > MAX_PATHS {
-        let flow = &scenario.flows[0];
-        return refuse(flow, "repeat", "so many", "there are addresses for 65,000 paths");
+    if network.routes_of.len() / 2 <= MAX_PATHS {
+        return Ok(());
     }
-    Ok(())
+    if let Some(transfer) = network.transfers.last() {
+        let flow = &scenario.flows[transfer.flow as usize];
+        let transfers = format!("{} transfers", network.transfers.len());
+        let reason = "there are addresses for 65,000 paths and transfers; let fewer arrive";
+        return refuse(flow, "arrivals", &transfers, reason);
+    }
+    let flow = &scenario.flows[0];
+    refuse(flow, "repeat", "so many", "there are addresses for 65,000 paths")
 }
 
 /// Groups flows by host. Multipath flows, programs and bulk transfers each have a pair of hosts; TCP
@@ -142,7 +152,9 @@ fn make_hosts(
     let additional_paths: Vec<u32> =
         (1..first.paths.len() as u32).map(|subflow| first.pair + subflow).collect();
     let additional_paths = if group.flows.len() == 1 { &additional_paths[..] } else { &[] };
-    let opens_itself = |flow: &FlowSpec| flow.command.is_some() || options_of(flow).is_some();
+    let opens_itself = |flow: &FlowSpec| {
+        flow.command.is_some() || options_of(flow).is_some() || flow.transfers.is_some()
+    };
     let flows = || group.flows.iter().filter(|&&flow| !opens_itself(&scenario.flows[flow]));
     let settings = &group.settings;
     let (sender, senders) =
@@ -174,6 +186,7 @@ struct Run<'a> {
     plans: Vec<FlowPlan>,
     hosts: Vec<[Arc<Host>; 2]>,
     flows: Vec<TcpFlow>,
+    transfers: TransferRuns,
     programs: Vec<Program>,
     udt: Vec<UdtFlow>,
     datagrams: Vec<DatagramFlow>,
@@ -187,21 +200,23 @@ impl<'a> Run<'a> {
     fn new(
         scenario: &'a Scenario,
         plans: Vec<FlowPlan>,
+        transfers: &[Transfer],
         groups: &[HostGroup],
         hosts: Vec<HostPair>,
     ) -> Result<Run<'a>, TestbedError> {
-        let ports = plans.iter().map(|plan| plan.paths.len() * 2).sum();
+        let paths: usize = plans.iter().map(|plan| plan.paths.len()).sum();
         let mut run = Run {
             scenario,
             plans,
             hosts: Vec::new(),
             flows: Vec::new(),
+            transfers: TransferRuns::new(paths as u32),
             programs: Vec::new(),
             udt: Vec::new(),
             datagrams: Vec::new(),
             bulk: Vec::new(),
             app_logs: AppLogs::default(),
-            port_devices: vec![0; ports],
+            port_devices: vec![0; 2 * paths],
         };
         for (number, (group, made)) in groups.iter().zip(hosts).enumerate() {
             for &flow in &group.flows {
@@ -220,6 +235,12 @@ impl<'a> Run<'a> {
                     let (spec, plan) = (&scenario.flows[flow], plan.clone());
                     let pair = [&*made.hosts[0], &*made.hosts[1]];
                     run.bulk.push(BulkFlow::new(flow as u32, spec, options, plan, pair)?);
+                }
+                if scenario.flows[flow].transfers.is_some() {
+                    let (spec, settings) = (&scenario.flows[flow], &group.settings);
+                    let (plan, pair) = (&run.plans[flow], [&*made.hosts[0], &*made.hosts[1]]);
+                    let number = flow as u32;
+                    run.transfers.add_flow(number, spec, plan, transfers, settings, pair)?;
                 }
             }
             for (flow, ends) in made.sockets {
@@ -243,6 +264,10 @@ impl<'a> Run<'a> {
                 }
             }
             run.hosts.push(made.hosts);
+        }
+        for transfer in transfers {
+            let first = 2 * run.plans[transfer.flow as usize].pair as usize;
+            run.port_devices.extend_from_within(first..first + 2);
         }
         run.flows.sort_by_key(|flow| flow.number);
         Ok(run)
@@ -269,6 +294,7 @@ impl<'a> Run<'a> {
         let first_subflows = FlowPlan::first_subflows(&self.plans).collect::<Vec<_>>();
         let driver = Driver::new(
             &mut self.flows,
+            &mut self.transfers,
             &mut self.programs,
             &mut self.udt,
             &mut self.datagrams,
@@ -328,7 +354,8 @@ impl<'a> Run<'a> {
         let (rtt, queue) = (shortest.unwrap_or(Span::ZERO), queue.unwrap_or(Span::MAX));
         let mut warnings = health.warnings(rtt, queue);
         warnings.extend(self.failures());
-        let (flows, subflows) = self.tables(&path_stats)?;
+        let (flow_rows, transfers) = self.transfers.finish();
+        let (flows, subflows) = self.tables(flow_rows, &path_stats)?;
         let end = Time::from_nanos(self.scenario.duration_ns).as_secs_f64();
         let tables = dumbbell_sim::RunOutput {
             data_packets: path_stats.iter().map(|path_stats| path_stats.sent_packets).sum(),
@@ -339,7 +366,7 @@ impl<'a> Run<'a> {
             subflows,
             subflow_series: samples.subflow_series,
             events,
-            transfers: self.app_logs.with_responses(Transfers::default(), end),
+            transfers: self.app_logs.with_responses(transfers, end),
             segments: self.app_logs.segments(end),
             ..dumbbell_sim::RunOutput::default()
         };
@@ -355,6 +382,9 @@ impl<'a> Run<'a> {
             Some(format!("the connection of \"{}\" broke ({error})", name(flow.number)))
         });
         let mut failures: Vec<String> = flows.collect();
+        failures.extend(self.transfers.failures().map(|(flow, count, error)| {
+            format!("{count} transfers of \"{}\" broke (the first: {error})", name(flow))
+        }));
         failures.extend(self.udt.iter().filter_map(|flow| {
             Some(format!("the connection of \"{}\" broke ({})", name(flow.number), flow.failure()?))
         }));
@@ -372,11 +402,16 @@ impl<'a> Run<'a> {
         failures
     }
 
-    /// The tables of totals of flows and subflows.
-    fn tables(&mut self, path_stats: &[PathStats]) -> Result<(Flows, Flows), TestbedError> {
+    /// The tables of totals of flows and subflows; `of_transfers` are the rows of flows of transfers.
+    fn tables(
+        &mut self,
+        of_transfers: Vec<FlowRow>,
+        path_stats: &[PathStats],
+    ) -> Result<(Flows, Flows), TestbedError> {
         let first_subflows = FlowPlan::first_subflows(&self.plans).collect::<Vec<_>>();
         let mut rows: Vec<(FlowRow, Vec<(u32, FlowRow)>)> =
             self.flows.iter().map(TcpFlow::flow_row).collect();
+        rows.extend(of_transfers.into_iter().map(|row| (row, Vec::new())));
         if let [(row, _)] = &mut rows[..] {
             // The kernel counts them by host, which a single flow has for itself.
             let host = self.port_devices[self.plans[row.flow as usize].pair as usize * 2] / 2;

@@ -1,15 +1,13 @@
 //! A flow over the kernel's TCP or Multipath TCP, with the sockets of both ends.
 
-use crate::algorithm::{
-    LINUX_ALGORITHMS, has_options, is_bpf_program, kernel_name, own_algorithms, sets_pacing_rate,
-};
+use crate::algorithm::{is_bpf_program, kernel_name, sets_pacing_rate};
 use crate::bpf_state::BpfState;
 use crate::conversation::Conversation;
 use crate::error::TestbedError;
-use crate::host::{Side, mptcp_socket};
+use crate::host::Side;
 use crate::info::{self, TcpInfo};
 use crate::settings::KernelSettings;
-use crate::sys::setsockopt;
+use crate::tcp_socket::limit_window;
 use dumbbell_net::Application;
 use dumbbell_sim::{FlowPlan, FlowRow, FlowSpec, Internals, SeriesRow};
 use dumbbell_tcp::Dialogue;
@@ -17,25 +15,13 @@ use dumbbell_units::Time;
 use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
 use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, Shutdown, SocketFlags, SocketType, accept_with, bind,
-    connect, listen, recv, send, shutdown, sockopt,
+    RecvFlags, SendFlags, Shutdown, SocketFlags, accept_with, connect, recv, send, shutdown, sockopt,
 };
 use std::net::SocketAddrV4;
 use std::os::fd::OwnedFd;
-use std::time::Duration;
 
 /// Port on which receivers listen.
 pub(crate) const RECEIVER_PORT: u16 = 5001;
-const TCP_WINDOW_CLAMP: i32 = 10;
-const TCP_NOTSENT_LOWAT: i32 = 25;
-/// Limit of unsent data in a socket (TCP_NOTSENT_LOWAT), bytes.
-///
-/// It lasts for about 1 ms at 10 Gbit/s, so that a writer may be that late, and is sent soon after
-/// a flow is stopped.
-const NOTSENT_LOWAT_BYTES: u32 = 1 << 20;
-/// A value of SO_MAX_PACING_RATE that turns pacing on without a limit. The maximum value of the
-/// type would turn pacing off.
-const UNLIMITED_PACING_RATE: u64 = u64::MAX >> 1;
 /// Maximum data per write, bytes.
 pub(crate) const IO_BYTES: usize = 1 << 18;
 
@@ -59,7 +45,7 @@ pub(crate) struct TcpFlow {
     pub(crate) number: u32,
     plan: FlowPlan,
     pub(crate) stop: Option<Time>,
-    bytes: u64,
+    pub(crate) bytes: u64,
     /// The rate schedule of the application, if it has one.
     application: Option<Application>,
     /// The application, if it is one that waits for what it sent.
@@ -72,7 +58,10 @@ pub(crate) struct TcpFlow {
     /// The state of an eBPF program, once it was seen.
     bpf_state: Option<BpfState>,
     mss: u64,
-    pub(crate) listener: OwnedFd,
+    /// The listener's address.
+    peer: SocketAddrV4,
+    /// `None` if the connection shares a listener with other transfers of its flow.
+    pub(crate) listener: Option<OwnedFd>,
     pub(crate) sender: OwnedFd,
     pub(crate) receiver: Option<OwnedFd>,
     pub(crate) state: FlowState,
@@ -91,102 +80,8 @@ pub(crate) struct FlowSockets {
     pub(crate) listener: OwnedFd,
 }
 
-fn tcp_socket() -> Result<OwnedFd, Errno> {
-    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-    rustix::net::socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)
-}
-
 pub(crate) fn address(side: Side, path: u32, port: u16) -> SocketAddrV4 {
     SocketAddrV4::new(side.address(path).into(), port)
-}
-
-/// Opens a socket with a linger time of 0, so that closing it discards unsent data.
-///
-/// An orphaned socket would keep its memory and its namespace for minutes, and under memory
-/// pressure the kernel keeps the windows of later runs small.
-fn open_socket(is_multipath: bool) -> Result<OwnedFd, TestbedError> {
-    let socket = if is_multipath {
-        mptcp_socket()?
-    } else {
-        tcp_socket().map_err(TestbedError::failed("opened a socket"))?
-    };
-    sockopt::set_socket_linger(&socket, Some(Duration::ZERO))
-        .map_err(TestbedError::failed("prepared a socket"))?;
-    Ok(socket)
-}
-
-/// Opens the sending socket; call in the sender's namespace.
-pub(crate) fn open_sender(
-    flow: &FlowSpec,
-    plan: &FlowPlan,
-    settings: &KernelSettings,
-) -> Result<OwnedFd, TestbedError> {
-    if has_options(&flow.cc) {
-        let (name, cc) = (flow.name.clone(), kernel_name(flow));
-        let reason = format!("a kernel's algorithms have no options by flow; write \"{cc}\"");
-        let (key, value) = ("cc".to_owned(), format!("\"{}\"", flow.cc));
-        return Err(TestbedError::Unsupported { flow: name, key, value, reason });
-    }
-    let socket = open_socket(!flow.additional_subflows.is_empty())?;
-    let cc = kernel_name(flow);
-    sockopt::set_tcp_congestion(&socket, cc)
-        .map_err(|error| algorithm_unavailable(flow, cc, error))?;
-    let prepared = |error: std::io::Error| TestbedError::failed("prepared a socket")(error);
-    if settings.pacing {
-        let (level, option) = (libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE);
-        setsockopt(&socket, level, option, &UNLIMITED_PACING_RATE.to_ne_bytes())
-            .map_err(prepared)?;
-    }
-    let (level, value) = (libc::IPPROTO_TCP, NOTSENT_LOWAT_BYTES.to_ne_bytes());
-    let limited = setsockopt(&socket, level, TCP_NOTSENT_LOWAT, &value);
-    if flow.additional_subflows.is_empty() {
-        // Multipath TCP supports the option only since Linux 6.10.
-        limited.map_err(prepared)?;
-    }
-    bind(&socket, &address(Side::Sender, plan.pair, 0))
-        .map_err(TestbedError::failed("bound a socket"))?;
-    Ok(socket)
-}
-
-fn algorithm_unavailable(flow: &FlowSpec, cc: &str, error: Errno) -> TestbedError {
-    let known = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
-    let known = known.unwrap_or_default();
-    let is_known = known.split_whitespace().any(|name| name == cc);
-    let known = own_algorithms(&known);
-    if !is_known && !LINUX_ALGORITHMS.contains(&cc) {
-        let (name, key, value) = (flow.name.clone(), "cc".to_owned(), format!("\"{}\"", flow.cc));
-        let reason = format!(
-            "it runs only in the simulator, since neither Linux nor the programs of dumbbell bpf \
-             have it; the kernel has {known}"
-        );
-        return TestbedError::Unsupported { flow: name, key, value, reason };
-    }
-    let remedy = format!(
-        "the kernel has {known}; load the module (modprobe tcp_{cc}) or choose one of these"
-    );
-    TestbedError::unavailable(format!("use the algorithm \"{cc}\""), remedy)(error)
-}
-
-/// Limits the receive window, bytes. Since Linux 6.10 the kernel replaces the limit whenever its
-/// estimate of the overhead of packets changes (`tcp_measure_rcv_mss`), and when the buffer grows.
-fn limit_window(socket: &OwnedFd, window: u32) -> std::io::Result<()> {
-    setsockopt(socket, libc::IPPROTO_TCP, TCP_WINDOW_CLAMP, &window.to_ne_bytes())
-}
-
-/// Opens the listening socket; call in the receiver's namespace.
-pub(crate) fn open_listener(
-    flow: &FlowSpec,
-    plan: &FlowPlan,
-    settings: &KernelSettings,
-) -> Result<OwnedFd, TestbedError> {
-    let socket = open_socket(!flow.additional_subflows.is_empty())?;
-    if let Some(window) = settings.receive_window {
-        limit_window(&socket, window).map_err(TestbedError::failed("limited a receive window"))?;
-    }
-    bind(&socket, &address(Side::Receiver, plan.pair, RECEIVER_PORT))
-        .and_then(|()| listen(&socket, 1))
-        .map_err(TestbedError::failed("listened on a socket"))?;
-    Ok(socket)
 }
 
 impl TcpFlow {
@@ -203,19 +98,52 @@ impl TcpFlow {
             let _ = sockopt::set_tcp_nodelay(&sockets.sender, true);
         }
         TcpFlow {
-            number,
-            plan,
             stop: flow.stop_ns.map(Time::from_nanos),
             bytes: flow.bytes.unwrap_or(u64::MAX),
             application: Application::from_rates(&flow.write_rates(), flow.stack.mss),
             conversation: dialogue.map(Conversation::new),
+            listener: Some(sockets.listener),
+            ..TcpFlow::endless(number, flow, plan, sockets.sender, settings)
+        }
+    }
+
+    /// One of the transfers of a flow that consists of many, with the pair of ports and the start of
+    /// `plan`. Its sender connects to the flow's listener at `peer`.
+    pub(crate) fn transfer(
+        number: u32,
+        flow: &FlowSpec,
+        plan: FlowPlan,
+        bytes: u64,
+        sender: OwnedFd,
+        peer: SocketAddrV4,
+        settings: &KernelSettings,
+    ) -> TcpFlow {
+        TcpFlow { bytes, peer, ..TcpFlow::endless(number, flow, plan, sender, settings) }
+    }
+
+    /// A connection that is never out of data, before its start.
+    fn endless(
+        number: u32,
+        flow: &FlowSpec,
+        plan: FlowPlan,
+        sender: OwnedFd,
+        settings: &KernelSettings,
+    ) -> TcpFlow {
+        TcpFlow {
+            number,
+            stop: None,
+            bytes: u64::MAX,
+            application: None,
+            conversation: None,
             receive_window: settings.receive_window,
             is_paced: flow.stack.pacing || sets_pacing_rate(&flow.cc),
             kernel_cc: kernel_name(flow).to_owned(),
             bpf_state: None,
             mss: u64::from(flow.stack.mss),
-            listener: sockets.listener,
-            sender: sockets.sender,
+            peer: address(Side::Receiver, plan.pair, RECEIVER_PORT),
+            plan,
+            listener: None,
+            sender,
             receiver: None,
             state: FlowState::Waiting,
             completed: None,
@@ -230,6 +158,11 @@ impl TcpFlow {
         self.plan.start
     }
 
+    /// Number of its first pair of ports.
+    pub(crate) fn pair(&self) -> u32 {
+        self.plan.pair
+    }
+
     /// The errno of a failed connection.
     pub(crate) fn errno(&self) -> Option<i32> {
         if let FlowState::Failed(error) = self.state { Some(error) } else { None }
@@ -241,11 +174,10 @@ impl TcpFlow {
 
     /// Starts to connect; the socket does not block.
     pub(crate) fn connect(&mut self) {
-        self.state =
-            match connect(&self.sender, &address(Side::Receiver, self.plan.pair, RECEIVER_PORT)) {
-                Ok(()) | Err(Errno::INPROGRESS) => FlowState::Sending,
-                Err(error) => FlowState::Failed(error.raw_os_error()),
-            };
+        self.state = match connect(&self.sender, &self.peer) {
+            Ok(()) | Err(Errno::INPROGRESS) => FlowState::Sending,
+            Err(error) => FlowState::Failed(error.raw_os_error()),
+        };
     }
 
     /// Epoll events of the sender: the receiver's close and its requests, and buffer space if there
@@ -283,8 +215,27 @@ impl TcpFlow {
         Some(self.plan.start + application.due(next as u32))
     }
 
+    /// Handles epoll events of the sender.
+    pub(crate) fn on_sender_events(
+        &mut self,
+        now: Time,
+        flags: EventFlags,
+        write_buffer: &[u8],
+        read_buffer: &mut [u8],
+    ) {
+        if flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR) {
+            return self.on_peer_close(now);
+        }
+        if flags.contains(EventFlags::IN) {
+            self.on_request(now, read_buffer);
+        }
+        if flags.contains(EventFlags::OUT) {
+            self.write(now, write_buffer);
+        }
+    }
+
     /// The sender's socket has the receiver's request for the next message.
-    pub(crate) fn on_request(&mut self, now: Time, buffer: &mut [u8]) {
+    fn on_request(&mut self, now: Time, buffer: &mut [u8]) {
         let Some(conversation) = &mut self.conversation else { return };
         if recv(&self.sender, buffer, RecvFlags::empty()).is_ok_and(|(read, _)| read > 0) {
             conversation.on_request(now);
@@ -295,7 +246,7 @@ impl TcpFlow {
     }
 
     /// Writes until the application has no data or the socket buffer is full.
-    pub(crate) fn write(&mut self, now: Time, data: &[u8]) {
+    fn write(&mut self, now: Time, data: &[u8]) {
         if let Some(conversation) = &mut self.conversation {
             conversation.on_open(now);
         }
@@ -325,7 +276,7 @@ impl TcpFlow {
     }
 
     /// Handles the receiver's close: completion if all data was written, otherwise a failure.
-    pub(crate) fn on_peer_close(&mut self, now: Time) {
+    fn on_peer_close(&mut self, now: Time) {
         let error = sockopt::socket_error(&self.sender).ok().and_then(Result::err);
         match (self.state, error) {
             (_, Some(error)) => self.state = FlowState::Failed(error.raw_os_error()),
@@ -341,7 +292,8 @@ impl TcpFlow {
     /// Accepts the connection; returns whether there was one.
     pub(crate) fn accept(&mut self) -> bool {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-        self.receiver = accept_with(&self.listener, flags).ok();
+        let listener = self.listener.as_ref();
+        self.receiver = listener.and_then(|listener| accept_with(listener, flags).ok());
         self.receiver.is_some()
     }
 
@@ -385,8 +337,7 @@ impl TcpFlow {
         let mut row = SeriesRow { flow, t, received: self.received, ..SeriesRow::default() };
         let mut subflows = Vec::new();
         if self.is_multipath() {
-            row.ssthresh = f32::NAN;
-            [row.srtt, row.rtt, row.min_rtt, row.pacing_rate] = [f32::NAN; 4];
+            row = row.of_several();
             for (subflow, info) in self.subflows() {
                 let mut subflow_row = SeriesRow { t, ..SeriesRow::default() };
                 info.fill_series_row(self.is_paced, &mut subflow_row);

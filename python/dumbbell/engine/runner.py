@@ -238,8 +238,6 @@ def _refuse_others(resolved: Sequence[Experiment], *, is_real: bool) -> None:
             )
         elif flow.transport in {"udp", "rtp"} and is_real:
             problem, key = f'"{flow.transport}" is simulated only; leave --backend out', "transport"
-        elif flow.arrivals is not None and is_real:
-            problem, key = "many transfers are simulated only; leave --backend out", "arrivals"
         else:
             continue
         raise ExperimentError(problem, key=f"flow[{number}].{key}")
