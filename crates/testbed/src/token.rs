@@ -1,4 +1,4 @@
-//! What an epoll event is for: a socket of a TCP connection.
+//! Tokens of epoll events: each names a socket of a TCP connection.
 
 use rustix::event::epoll::{Event, EventData};
 

@@ -217,7 +217,7 @@ impl TransferRuns {
         add(&mut flow.closed, &row);
     }
 
-    /// What an open transfer has achieved, also in its own row.
+    /// Returns the counters of an open transfer, and records them in its row.
     fn record(&mut self, number: u32) -> FlowRow {
         let (row, _) = self.open[&number].flow_row();
         let FlowRow { completed, sent, retransmitted, timeouts, .. } = row;
