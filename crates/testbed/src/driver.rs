@@ -66,7 +66,8 @@ impl<'a> Driver<'a> {
         let open_epoll = || {
             let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
             for (number, flow) in flows.iter().enumerate() {
-                let (listener, token) = (flow.listener.as_ref(), token(number, SocketRole::Listener));
+                let (listener, token) =
+                    (flow.listener.as_ref(), token(number, SocketRole::Listener));
                 let flags = epoll::EventFlags::IN;
                 listener.map_or(Ok(()), |socket| epoll::add(&epoll, socket, token, flags))?;
             }

@@ -15,7 +15,8 @@ use dumbbell_units::Time;
 use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
 use rustix::net::{
-    RecvFlags, SendFlags, Shutdown, SocketFlags, accept_with, connect, recv, send, shutdown, sockopt,
+    RecvFlags, SendFlags, Shutdown, SocketFlags, accept_with, connect, recv, send, shutdown,
+    sockopt,
 };
 use std::net::SocketAddrV4;
 use std::os::fd::OwnedFd;

@@ -10,7 +10,9 @@ use crate::settings::KernelSettings;
 use crate::tcp_flow::{FlowState, RECEIVER_PORT, TcpFlow, address};
 use crate::tcp_socket::{open_listener, open_sender};
 use crate::token::{SocketRole, Token};
-use dumbbell_sim::{FlowPlan, FlowRow, FlowSpec, Series, SeriesRow, Transfer, TransferRow, Transfers};
+use dumbbell_sim::{
+    FlowPlan, FlowRow, FlowSpec, Series, SeriesRow, Transfer, TransferRow, Transfers,
+};
 use dumbbell_units::{Span, Time};
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
@@ -205,16 +207,17 @@ impl TransferRuns {
 
     /// Closes a transfer that is complete or has failed.
     fn close_if_over(&mut self, now: Time, number: u32) {
-        let is_over = |one: &TcpFlow| matches!(one.state, FlowState::Complete | FlowState::Failed(_));
+        let is_over =
+            |one: &TcpFlow| matches!(one.state, FlowState::Complete | FlowState::Failed(_));
         if self.open.get(&number).is_none_or(|transfer| !is_over(transfer)) {
             return;
         }
         let row = self.record(number);
         let transfer = self.open.remove(&number).expect("it is open");
-        self.closing.extend(transfer.receiver.map(|receiver| (now, receiver)));
         let flow = self.flows.get_mut(&transfer.number).expect("a flow of transfers");
         flow.errors.extend(transfer.errno());
         add(&mut flow.closed, &row);
+        self.closing.extend(transfer.receiver.map(|receiver| (now, receiver)));
     }
 
     /// Returns the counters of an open transfer, and records them in its row.
