@@ -53,6 +53,7 @@ pub(crate) struct Driver<'a> {
 }
 
 impl<'a> Driver<'a> {
+    #[expect(clippy::too_many_arguments, reason = "a list for each kind of flow")]
     pub(crate) fn new(
         flows: &'a mut [TcpFlow],
         transfers: &'a mut TransferRuns,
