@@ -145,8 +145,10 @@ def test_transfers_are_those_that_the_simulator_draws_and_complete() -> None:
     assert real.transfers.schema == simulated.transfers.schema
     drawn = ["seed", "flow", "start", "bytes"]
     assert_frame_equal(real.transfers.select(drawn), simulated.transfers.select(drawn))
-    assert real.series["t", "flow"].sort("t", "flow").equals(
-        simulated.series["t", "flow"].sort("t", "flow")
+    assert (
+        real.series["t", "flow"]
+        .sort("t", "flow")
+        .equals(simulated.series["t", "flow"].sort("t", "flow"))
     )
     row = real.flows.row(by_predicate=pl.col("flow") == "web", named=True)
     assert row["received"] == row["delivered"] == real.transfers["bytes"].sum()
