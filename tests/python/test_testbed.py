@@ -145,21 +145,21 @@ def test_transfers_are_those_that_the_simulator_draws_and_complete() -> None:
     assert real.transfers.schema == simulated.transfers.schema
     drawn = ["seed", "flow", "start", "bytes"]
     assert_frame_equal(real.transfers.select(drawn), simulated.transfers.select(drawn))
-    assert (
-        real.series["t", "flow"]
-        .sort("t", "flow")
-        .equals(simulated.series["t", "flow"].sort("t", "flow"))
-    )
+    sampled = [one.series.select("t", "flow").sort("t", "flow") for one in (real, simulated)]
+    assert_frame_equal(*sampled)
     row = real.flows.row(by_predicate=pl.col("flow") == "web", named=True)
     assert row["received"] == row["delivered"] == real.transfers["bytes"].sum()
     assert row["sent"] == real.transfers["sent"].sum()
     # A round trip for the handshake, one for the data, and the time of all bytes on the link.
     times = metrics.completion_times(real)
     assert times["took"].null_count() == 0
-    assert times["slowdown"].min() > 1
+    assert (times["slowdown"] > 1).all()
     if not real.meta["invalid"]:
-        expected = metrics.completion_times(simulated)["took"].median()
-        assert times["took"].median() == pytest.approx(expected, rel=0.3)
+        took = [
+            metrics.completion_times(one).select(pl.col("took").median()).item()
+            for one in (real, simulated)
+        ]
+        assert took[0] == pytest.approx(took[1], rel=0.3)
 
 
 def test_more_transfers_than_there_are_addresses_are_refused() -> None:
