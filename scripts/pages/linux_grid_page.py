@@ -266,9 +266,9 @@ What runs and captures show of them:
   window 93 us after its acknowledgement, later ones after 1 us, so that a window left in fewer and longer
   bursts. This has been mended: measured again, the reaction is 3 us and the delay 0.095 ms
   (0.18 before, simulated 0.063).
-- **`short-cubic-2`: the machine.** In one second of Linux's run 349 packets of the long flow were lost at a
-  window at which it otherwise loses two, as in the simulator: a stall of 8 ms, as the host of this
-  virtual machine causes them. The emulator was not late, so the run counts.
+- **`short-cubic-2`: likely the machine.** In one second of Linux's run 349 packets of the long flow were lost at a
+  window at which it otherwise loses two, as in the simulator: as after a stall of 8 ms, which the host of this
+  virtual machine causes at times. The emulator was not late, so the run counts.
 - **`losses-bbr-4`: chance.** BBRv1 left Startup after 3 s, in the simulator a second later and after
   another thousand lost packets. From then on both retransmit 3 to 13 packets a second.
 - **`short-reno-1`: chance.** Up to 25 s the window of the long flow differs by one packet at most. Then the
