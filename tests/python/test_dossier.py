@@ -12,7 +12,7 @@ from polars.testing import assert_frame_equal
 from test_report import Page
 from typer.testing import CliRunner
 
-from dumbbell import DumbbellError, Experiment, OverwriteError
+from dumbbell import DumbbellError, Experiment, ExperimentError, OverwriteError
 from dumbbell.cli.app import app
 from dumbbell.dossier import Dossier, bench, evaluate, real
 from dumbbell.dossier.clauses import choose, clauses
@@ -393,18 +393,25 @@ def test_real_packets_have_no_search_and_no_packs(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
-def test_a_scenario_with_udp_is_not_tested_with_real_packets(tmp_path: Path) -> None:
+def test_what_real_packets_cannot_have_is_not_tested(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: object, **options: object) -> None:
+        assert options["backend"] == "linux"
+        raise ExperimentError("many transfers are simulated only", key="flow[1].arrivals")
+
+    monkeypatch.setattr(real, "run_each", refuse)
     found = evaluate(
         "reno", tmp_path / "out", sections=["media-loss-media"], paths=1, search=0, backend="linux"
     )
     [failure] = found.failures
-    assert '"udp" is simulated only' in failure
+    assert "real packets cannot show it: flow[1].arrivals: many transfers are" in failure
     assert found.findings[0].verdict("reno") == "not tested"
     with pytest.raises(OverwriteError, match="made with linux"):
         evaluate("reno", tmp_path / "out", sections=["5.1.3"], paths=1, search=0)
 
 
-@pytest.mark.parametrize("name", ["harm-existing", "latecomer-late"])
+@pytest.mark.parametrize("name", ["harm-existing", "latecomer-late", "frames-call"])
 def test_runs_one_by_one_have_the_values_of_the_sweep(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:

@@ -92,11 +92,6 @@ def test_keys_that_do_not_fit_media_are_named(keys: dict[str, Any], part: str) -
     assert part in str(error.value)
 
 
-def test_media_with_real_packets_is_refused() -> None:
-    with pytest.raises(ExperimentError, match='"rtp" is simulated only'):
-        dumbbell.run(call(), backend="linux")
-
-
 def test_scream_uses_l4s_marks_to_keep_the_queue_short() -> None:
     """SCReAMv2 aims at two marks a round trip (draft, "Discussion"), not at a standing queue."""
     link = Link(name="access", rate="5 Mbit/s", delay="20 ms", aqm="dualpi2")

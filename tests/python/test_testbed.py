@@ -302,6 +302,70 @@ def test_quic_runs_over_real_sockets_with_the_columns_of_the_simulator(cc: str) 
         assert 0.98 < flow["received"] * 1480 / 1419 / sent < 1.02
 
 
+@pytest.mark.parametrize("cc", ["scream", "gcc"])
+def test_a_call_over_real_sockets_has_the_simulators_rate_and_columns(cc: str) -> None:
+    link = Link(name="access", rate="4 Mbit/s", delay="25 ms", queue="300 ms")
+    flow = Flow(name="call", cc=cc, transport="rtp", app_rate="2.5 Mbit/s")
+    call = experiment(links=[link], flows=[flow], duration="15 s")
+    real, simulated = (dumbbell.run(call, backend=backend) for backend in ("linux", "simulator"))
+    for table in ("flows", "series", "internals", "frames"):
+        assert getattr(real, table).schema == getattr(simulated, table).schema
+    assert set(real.internals["name"]) == set(simulated.internals["name"])
+    (row,) = real.flows.iter_rows(named=True)
+    # 20 bytes of RTP, with what says which packet of its frame it is, 8 of UDP and 20 of IPv4.
+    on_wire = real.frames["bytes"].sum() + 48 * row["sent"]
+    assert real.links["sent_bytes"].max() == pytest.approx(on_wire, rel=0.01)
+    if not real.meta["invalid"]:
+        media, expected = (
+            metrics.frame_summary(one).row(0, named=True) for one in (real, simulated)
+        )
+        # 25 frames/s, and one at the very end, which is too late for real packets.
+        assert media["frames"] in (375, 376)
+        assert media["frames_lost"] == 0
+        assert media["media_rate"] == pytest.approx(expected["media_rate"], rel=0.1)
+        assert media["frame_delay_mean"] == pytest.approx(expected["frame_delay_mean"], rel=0.1)
+
+
+def test_marks_of_dualpi2_reach_a_call_over_real_sockets() -> None:
+    link = Link(name="access", rate="3 Mbit/s", delay="20 ms", aqm="dualpi2")
+    options: dict[str, bool | int | str] = {"ecn": "l4s"}
+    flow = Flow(
+        name="call",
+        cc="scream",
+        transport="rtp",
+        app_rate="10 Mbit/s",
+        transport_options=options,
+    )
+    real = measured(experiment(links=[link], flows=[flow], duration="10 s", internals=True))
+    assert real.links["marked"].max() > 50
+    assert real.internals.filter(name="l4s_alpha")["value"].max() > 0.01
+    # The L4S queue is shallow; without marks it is SCReAM's target of 60 ms.
+    assert real.flows["queue_delay_p95"].item() < 0.06
+
+
+@pytest.mark.parametrize("rate", ["10 Mbit/s", "4 Mbit/s"])
+def test_real_udp_loses_what_exceeds_the_link_as_in_the_simulator(rate: str) -> None:
+    link = Link(name="bottleneck", rate=rate, delay="10 ms", queue="20 packets")
+    rates = [["0 s", "5 Mbit/s"], ["1 s", "0 bit/s"], ["1.5 s", "5 Mbit/s"]]
+    flow = Flow(name="media", cc="none", transport="udp", app_rates=rates, stop="2.5 s")
+    one = experiment(links=[link], flows=[flow])
+    real, simulated = measured(one), dumbbell.run(one)
+    for table in ("flows", "series", "links"):
+        assert getattr(real, table).schema == getattr(simulated, table).schema
+    (ours,), (theirs,) = (result.flows.iter_rows(named=True) for result in (real, simulated))
+    # 2 s of 5 Mbit/s in packets of 1200 bytes.
+    assert abs(ours["sent"] - 2 * 5e6 / 8 / 1200) <= 2
+    for column, unit in (("sent", 1), ("lost", 1), ("received", 1200), ("delivered", 1200)):
+        assert abs(ours[column] - theirs[column]) <= 2 * unit, column
+    # Of each second's packets, 1228 bytes with their headers, 4 Mbit/s carry as many as fit, and 21
+    # wait or are in transmission at the end.
+    expected = 0 if rate == "10 Mbit/s" else 2 * (5e6 / 8 / 1200 - 4e6 / 8 / 1228 - 21)
+    assert ours["lost"] == pytest.approx(expected, abs=4)
+    assert real.links["dropped"].max() == ours["sent"] - ours["received"] / 1200
+    assert real.links["sent_bytes"].max() == ours["received"] * 1228 / 1200
+    assert ours["recoveries"] is not None
+
+
 def test_another_program_can_be_a_flow() -> None:
     connect = "import socket; s = socket.create_connection(('{server}', 7000));"
     listen = "import socket; l = socket.create_server(('{server}', 7000)); c, _ = l.accept();"

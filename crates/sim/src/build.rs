@@ -143,9 +143,7 @@ fn endpoints(
             udt_endpoints(flow, options, algorithms, &init)
         }
         None if flow.udp => {
-            let stop = flow.stop_ns.map(Time::from_nanos);
-            let ends = UdpHost::ends(&flow.write_rates(), plan.start, stop);
-            ends.map(|end| AnyHost::Udp(Box::new(end)))
+            UdpHost::ends(flow, plan.start).map(|end| AnyHost::Udp(Box::new(end)))
         }
         None if plan.paths.len() > 1 => {
             let inits = (plan.pair..).take(plan.paths.len()).map(init);
@@ -183,6 +181,11 @@ impl Scenario {
         let (spec, factory) = (flow.external.as_ref()?, flow.endpoint_factory.as_ref()?);
         let seed = seeds::derive(self.seed, Purpose::Algorithm, plan.pair);
         Some(factory.make(ExternalFlow { flow, spec, start: plan.start, seed }))
+    }
+
+    /// Makes the ends of a flow of UDP at the rate of its application, by its index, for real packets.
+    pub fn udp_ends(&self, flow: usize, plan: &FlowPlan) -> DatagramEnds {
+        UdpHost::ends(&self.flows[flow], plan.start).map(|end| Box::new(end) as _)
     }
 
     /// Makes the application of a flow, by its index, if it is one that waits for what it sent, and

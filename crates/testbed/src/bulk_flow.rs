@@ -1,12 +1,12 @@
-//! A flow over SABUL, RBUDP or Tsunami on sockets of its hosts. Each end runs on its own thread.
+//! The ends of a flow over SABUL, RBUDP or Tsunami, on sockets of its hosts.
 
 use crate::error::TestbedError;
 use crate::host::{Host, Side};
 use crate::tcp_flow::{RECEIVER_PORT, address};
-use crate::udt_flow;
+use crate::udp_flow::{self, RunningEnds, StartEnds};
 use dumbbell_bulk::io::Transfer;
 use dumbbell_bulk::{Load, Options, rbudp, sabul, tsunami};
-use dumbbell_sim::{FlowPlan, FlowRow, FlowSpec, Internals, Series, SeriesRow};
+use dumbbell_sim::{FlowPlan, FlowRow, FlowSpec, SeriesRow};
 use dumbbell_units::Time;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, listen};
 use std::io::{Error, ErrorKind, Result};
@@ -17,27 +17,12 @@ use std::time::Duration;
 /// Port on which the sender waits for the receiver's control connection.
 const CONTROL_PORT: u16 = 5002;
 
-/// A transfer with both of its ends.
-pub(crate) struct BulkFlow {
-    pub(crate) number: u32,
-    plan: FlowPlan,
-    options: Options,
-    load: Load,
-    stage: BulkState,
-    /// Whether the flow was sampled after its completion.
-    completion_sampled: bool,
-}
-
-enum BulkState {
-    Waiting(Box<Sockets>),
-    Open {
-        sender: Transfer,
-        receiver: Transfer,
-        /// When the threads were started.
-        start: Time,
-    },
-    /// The threads could not be started.
-    Failed(String),
+/// A transfer that was started, with both of its ends.
+struct BulkTransfer {
+    sender: Transfer,
+    receiver: Transfer,
+    /// When the threads were started.
+    start: Time,
 }
 
 /// The sockets of both ends, each opened in its host's namespace.
@@ -47,6 +32,8 @@ struct Sockets {
     control: OwnedFd,
     /// The address of the listener.
     at: SocketAddrV4,
+    /// The address of the receiver's UDP socket.
+    receiver: SocketAddrV4,
 }
 
 /// The options of a flow, if its transport is one of these protocols.
@@ -65,134 +52,86 @@ fn tcp_socket(address: SocketAddrV4) -> std::result::Result<OwnedFd, TestbedErro
     Ok(socket)
 }
 
-impl BulkFlow {
-    /// A flow with these options between the two hosts.
-    ///
-    /// # Errors
-    /// If a socket cannot be opened.
-    pub(crate) fn new(
-        number: u32,
-        flow: &FlowSpec,
-        options: Options,
-        plan: FlowPlan,
-        [sender, receiver]: [&Host; 2],
-    ) -> std::result::Result<BulkFlow, TestbedError> {
-        let at = address(Side::Sender, plan.pair, CONTROL_PORT);
-        let (data, listener) = sender.enter(|| {
-            let listener = tcp_socket(at)?;
-            listen(&listener, 1).map_err(TestbedError::failed("listened on a socket"))?;
-            Ok((udt_flow::open_socket(Side::Sender, &plan)?, listener))
-        })?;
-        let (arriving, control) = receiver.enter(|| {
-            let control = tcp_socket(address(Side::Receiver, plan.pair, 0))?;
-            Ok((udt_flow::open_socket(Side::Receiver, &plan)?, control))
-        })?;
-        let sockets = Sockets {
-            udp: [data, arriving].map(UdpSocket::from),
-            listener: TcpListener::from(listener),
-            control,
-            at,
-        };
-        Ok(BulkFlow {
-            number,
-            load: Load { bytes: flow.bytes, stop: flow.stop_ns.map(Time::from_nanos) },
-            options,
-            plan,
-            stage: BulkState::Waiting(Box::new(sockets)),
-            completion_sampled: false,
-        })
+/// Prepares the ends of a flow with these options between the two hosts.
+///
+/// # Errors
+/// If a socket cannot be opened.
+pub(crate) fn prepare(
+    flow: &FlowSpec,
+    options: Options,
+    plan: &FlowPlan,
+    [sender, receiver]: [&Host; 2],
+) -> std::result::Result<StartEnds, TestbedError> {
+    let at = address(Side::Sender, plan.pair, CONTROL_PORT);
+    let (data, listener) = sender.enter(|| {
+        let listener = tcp_socket(at)?;
+        listen(&listener, 1).map_err(TestbedError::failed("listened on a socket"))?;
+        Ok((udp_flow::open_socket(Side::Sender, plan)?, listener))
+    })?;
+    let (arriving, control) = receiver.enter(|| {
+        let control = tcp_socket(address(Side::Receiver, plan.pair, 0))?;
+        Ok((udp_flow::open_socket(Side::Receiver, plan)?, control))
+    })?;
+    let sockets = Sockets {
+        udp: [data, arriving].map(UdpSocket::from),
+        listener: TcpListener::from(listener),
+        control,
+        at,
+        receiver: address(Side::Receiver, plan.pair, RECEIVER_PORT),
+    };
+    let (bytes, stop) = (flow.bytes, flow.stop_ns.map(Time::from_nanos));
+    Ok(Box::new(move |now, _| {
+        let stop = stop.map(|stop| Time::ZERO + stop.since(now));
+        let started = start(now, options, Load { bytes, stop }, sockets);
+        Ok(Box::new(started.map_err(|error| error.to_string())?))
+    }))
+}
+
+fn start(now: Time, options: Options, load: Load, sockets: Sockets) -> Result<BulkTransfer> {
+    let Sockets { udp: [data, arriving], listener, control, at, receiver } = sockets;
+    data.connect(receiver)?;
+    arriving.connect(data.local_addr()?)?;
+    let accept = move |gives_up: &dyn Fn() -> bool| accept(&listener, gives_up);
+    let connect = move |_: &dyn Fn() -> bool| {
+        connect(&control, &at)?;
+        Ok(TcpStream::from(control))
+    };
+    let (sender, receiver) = match options {
+        Options::Sabul(options) => (
+            Transfer::start(sabul::Sender::new(options.clone(), load), data, accept)?,
+            Transfer::start(sabul::Receiver::new(options), arriving, connect)?,
+        ),
+        Options::Rbudp(options) => (
+            Transfer::start(rbudp::Sender::new(options.clone(), load), data, accept)?,
+            Transfer::start(rbudp::Receiver::new(options), arriving, connect)?,
+        ),
+        Options::Tsunami(options) => (
+            Transfer::start(tsunami::Server::new(options.clone(), load), data, accept)?,
+            Transfer::start(tsunami::Client::new(options), arriving, connect)?,
+        ),
+    };
+    Ok(BulkTransfer { sender, receiver, start: now })
+}
+
+impl RunningEnds for BulkTransfer {
+    fn sample(&mut self, row: &mut SeriesRow) -> bool {
+        let (sender, receiver) = (self.sender.stats(), self.receiver.stats());
+        dumbbell_bulk::sim::fill_series_row(&sender, &receiver, row);
+        sender.completed.is_some()
     }
 
-    /// Starts the transfer when due; returns the next due time.
-    pub(crate) fn poll(&mut self, now: Time) -> Time {
-        if !matches!(self.stage, BulkState::Waiting(_)) {
-            return Time::MAX;
-        }
-        if now < self.plan.start {
-            return self.plan.start;
-        }
-        let starting = std::mem::replace(&mut self.stage, BulkState::Failed(String::new()));
-        if let BulkState::Waiting(sockets) = starting {
-            self.stage = match self.start(now, *sockets) {
-                Ok([sender, receiver]) => BulkState::Open { sender, receiver, start: now },
-                Err(error) => BulkState::Failed(error.to_string()),
-            };
-        }
-        Time::MAX
+    fn inspect(&mut self, show: &mut dyn FnMut(&'static str, f64)) {
+        self.sender.internals().into_iter().for_each(|(name, value)| show(name, value));
     }
 
-    fn start(&self, now: Time, sockets: Sockets) -> Result<[Transfer; 2]> {
-        let Sockets { udp: [data, arriving], listener, control, at } = sockets;
-        let receiver = address(Side::Receiver, self.plan.pair, RECEIVER_PORT);
-        data.connect(receiver)?;
-        arriving.connect(data.local_addr()?)?;
-        let since = |stop: Time| Time::ZERO + stop.since(now);
-        let load = Load { stop: self.load.stop.map(since), ..self.load };
-        let accept = move |gives_up: &dyn Fn() -> bool| accept(&listener, gives_up);
-        let connect = move |_: &dyn Fn() -> bool| {
-            connect(&control, &at)?;
-            Ok(TcpStream::from(control))
-        };
-        Ok(match self.options.clone() {
-            Options::Sabul(options) => [
-                Transfer::start(sabul::Sender::new(options.clone(), load), data, accept)?,
-                Transfer::start(sabul::Receiver::new(options), arriving, connect)?,
-            ],
-            Options::Rbudp(options) => [
-                Transfer::start(rbudp::Sender::new(options.clone(), load), data, accept)?,
-                Transfer::start(rbudp::Receiver::new(options), arriving, connect)?,
-            ],
-            Options::Tsunami(options) => [
-                Transfer::start(tsunami::Server::new(options.clone(), load), data, accept)?,
-                Transfer::start(tsunami::Client::new(options), arriving, connect)?,
-            ],
-        })
+    fn finish(&mut self, row: &mut FlowRow) {
+        let mut stats = self.sender.stats();
+        stats.completed = stats.completed.map(|at| self.start + at.since(Time::ZERO));
+        dumbbell_bulk::sim::fill_flow_row(&stats, &self.receiver.stats(), row);
     }
 
-    /// Why the transfer ended early, if it did.
-    pub(crate) fn failure(&self) -> Option<String> {
-        match &self.stage {
-            BulkState::Waiting(_) => None,
-            BulkState::Failed(text) => Some(text.clone()),
-            BulkState::Open { sender, receiver, .. } => sender.failure().or(receiver.failure()),
-        }
-    }
-
-    /// Appends a sample, from the flow's start until once after its completion.
-    pub(crate) fn sample(
-        &mut self,
-        now: Time,
-        series: &mut Series,
-        mut internals: Option<&mut Internals>,
-    ) {
-        if now < self.plan.start || self.completion_sampled {
-            return;
-        }
-        self.poll(now);
-        let (flow, t) = (self.number, now.as_secs_f64());
-        let mut row = SeriesRow { flow, t, ..SeriesRow::default() };
-        if let BulkState::Open { sender, receiver, .. } = &self.stage {
-            dumbbell_bulk::sim::fill_series_row(&sender.stats(), &receiver.stats(), &mut row);
-            self.completion_sampled = sender.stats().completed.is_some();
-            if let Some(internals) = &mut internals {
-                for (name, value) in sender.internals() {
-                    internals.push(flow, t, name, value);
-                }
-            }
-        }
-        series.push(row);
-    }
-
-    /// Totals of the flow.
-    pub(crate) fn flow_row(&self) -> FlowRow {
-        let start = self.plan.start.as_secs_f64();
-        let mut row = FlowRow { flow: self.number, start, ..FlowRow::default() };
-        if let BulkState::Open { sender, receiver, start } = &self.stage {
-            let mut stats = sender.stats();
-            stats.completed = stats.completed.map(|at| *start + at.since(Time::ZERO));
-            dumbbell_bulk::sim::fill_flow_row(&stats, &receiver.stats(), &mut row);
-        }
-        row
+    fn failure(&mut self) -> Option<String> {
+        self.sender.failure().or(self.receiver.failure())
     }
 }
 

@@ -1,13 +1,14 @@
-//! A flow whose endpoints another crate provides, such as those of QUIC stacks, over UDP sockets of
-//! its hosts. In the simulator the same endpoints run in virtual time.
+//! The ends of a flow that another crate provides, such as those of QUIC stacks and of media, and
+//! those of UDP at the rate of its application. In the simulator they run in virtual time.
 //!
 //! Each end runs on its own thread, as those of UDT do.
 
 use crate::emulator::Clock;
 use crate::host::Side;
-use crate::tcp_flow::{FlowSockets, RECEIVER_PORT, address};
+use crate::tcp_flow::{RECEIVER_PORT, address};
+use crate::udp_flow::{RunningEnds, StartEnds};
 use dumbbell_sim::{
-    DatagramEndpoint, DatagramEnds, EcnCodepoint, FlowPlan, FlowRow, Internals, Series, SeriesRow,
+    DatagramEndpoint, DatagramEnds, EcnCodepoint, FlowPlan, FlowRow, FrameRow, SeriesRow,
 };
 use dumbbell_units::{Span, Time};
 use quinn_udp::{RecvMeta, Transmit, UdpSocketState};
@@ -20,131 +21,93 @@ use std::thread::{self, JoinHandle};
 
 /// Datagrams that a system call reads at most.
 const BATCH: usize = 16;
+/// Datagrams that are sent before the other direction and samples have their turn: what an
+/// application writes may never end.
+const MAX_SENDS: usize = 64;
 /// How long an end may not notice that the run is over.
 const NOTICE: Span = Span::from_millis(100);
 
 type SharedEndpoint = Arc<Mutex<Box<dyn DatagramEndpoint>>>;
 
-/// Both ends of a flow.
-pub(crate) struct DatagramFlow {
-    pub(crate) number: u32,
-    plan: FlowPlan,
+/// Both ends of a flow, and their threads.
+struct DatagramThreads {
     ends: [SharedEndpoint; 2],
-    /// Until the flow starts.
-    sockets: Option<[UdpSocket; 2]>,
     threads: Vec<JoinHandle<io::Result<()>>>,
     is_stopped: Arc<AtomicBool>,
-    /// The error with which a socket failed.
-    error: Option<io::Error>,
-    /// Whether the flow was sampled after its completion.
-    completion_sampled: bool,
 }
 
 fn lock(endpoint: &SharedEndpoint) -> MutexGuard<'_, Box<dyn DatagramEndpoint>> {
     endpoint.lock().expect("no code panics while it holds an endpoint")
 }
 
-impl DatagramFlow {
-    /// A flow of these endpoints over the two sockets.
-    pub(crate) fn new(
-        number: u32,
-        plan: FlowPlan,
-        ends: DatagramEnds,
-        sockets: FlowSockets,
-    ) -> DatagramFlow {
-        DatagramFlow {
-            number,
-            plan,
-            ends: ends.map(|end| Arc::new(Mutex::new(end))),
-            sockets: Some([sockets.sender, sockets.listener].map(UdpSocket::from)),
-            threads: Vec::new(),
-            is_stopped: Arc::default(),
-            error: None,
-            completion_sampled: false,
-        }
-    }
+/// Prepares the ends of a flow over the two sockets.
+pub(crate) fn prepare(
+    plan: &FlowPlan,
+    endpoints: DatagramEnds,
+    sockets: [UdpSocket; 2],
+) -> StartEnds {
+    let server = address(Side::Receiver, plan.pair, RECEIVER_PORT).into();
+    Box::new(move |_, clock| {
+        let started = DatagramThreads::start(endpoints, sockets, server, clock);
+        Ok(Box::new(started.map_err(|error| error.to_string())?))
+    })
+}
 
-    /// Starts the ends when due; returns the next due time.
-    pub(crate) fn poll(&mut self, now: Time, clock: Clock) -> Time {
-        if self.sockets.is_some() && now < self.plan.start {
-            return self.plan.start;
-        }
-        if let Some(sockets) = self.sockets.take()
-            && let Err(error) = self.start(sockets, clock)
-        {
-            self.error = Some(error);
-        }
-        Time::MAX
-    }
-
-    fn start(&mut self, [sender, receiver]: [UdpSocket; 2], clock: Clock) -> io::Result<()> {
+impl DatagramThreads {
+    fn start(
+        endpoints: DatagramEnds,
+        [sender, receiver]: [UdpSocket; 2],
+        server: SocketAddr,
+        clock: Clock,
+    ) -> io::Result<DatagramThreads> {
         let client = sender.local_addr()?;
-        let server = address(Side::Receiver, self.plan.pair, RECEIVER_PORT).into();
-        let [of_sender, of_receiver] = &self.ends;
-        for (endpoint, socket, peer) in
-            [(of_receiver, receiver, client), (of_sender, sender, server)]
-        {
+        let ends = endpoints.map(|end| Arc::new(Mutex::new(end)));
+        let mut started =
+            DatagramThreads { ends, threads: Vec::new(), is_stopped: Arc::default() };
+        for (number, socket, peer) in [(1, receiver, client), (0, sender, server)] {
             let state = UdpSocketState::new((&socket).into())?;
-            let end = DatagramEnd {
-                socket,
-                state,
-                peer,
-                clock,
-                is_stopped: Arc::clone(&self.is_stopped),
-            };
-            let endpoint = Arc::clone(endpoint);
-            self.threads.push(thread::Builder::new().spawn(move || end.run(&endpoint))?);
+            let is_stopped = Arc::clone(&started.is_stopped);
+            let end = DatagramEnd { socket, state, peer, clock, is_stopped };
+            let endpoint = Arc::clone(&started.ends[number]);
+            started.threads.push(thread::Builder::new().spawn(move || end.run(&endpoint))?);
         }
-        Ok(())
+        Ok(started)
+    }
+}
+
+impl RunningEnds for DatagramThreads {
+    fn sample(&mut self, row: &mut SeriesRow) -> bool {
+        self.ends.iter().for_each(|end| lock(end).sample(row));
+        lock(&self.ends[0]).is_complete()
     }
 
-    /// Appends a sample, from the flow's start until once after its completion.
-    pub(crate) fn sample(
-        &mut self,
-        now: Time,
-        series: &mut Series,
-        internals: Option<&mut Internals>,
-    ) {
-        if now < self.plan.start || self.completion_sampled {
-            return;
-        }
-        let (flow, t) = (self.number, now.as_secs_f64());
-        let mut row = SeriesRow { flow, t, ..SeriesRow::default() };
-        let sender = lock(&self.ends[0]);
-        sender.sample(&mut row);
-        if let Some(internals) = internals {
-            sender.inspect(&mut |shown| internals.push(flow, t, shown.name, shown.value));
-        }
-        self.completion_sampled = sender.is_complete();
-        drop(sender);
-        lock(&self.ends[1]).sample(&mut row);
-        series.push(row);
+    fn inspect(&mut self, show: &mut dyn FnMut(&'static str, f64)) {
+        lock(&self.ends[0]).inspect(&mut |shown| show(shown.name, shown.value));
     }
 
-    /// Stops both ends. Returns why the flow failed, if it did.
-    pub(crate) fn stop(&mut self) -> Option<String> {
+    fn finish(&mut self, row: &mut FlowRow) {
+        self.ends.iter().for_each(|end| lock(end).finish(row));
+    }
+
+    fn frames(&self, push: &mut dyn FnMut(FrameRow)) {
+        lock(&self.ends[0]).frames(push);
+    }
+
+    /// Stops both ends, whose state no longer changes then.
+    fn failure(&mut self) -> Option<String> {
         self.is_stopped.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {
             let done = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            self.error = self.error.take().or(done.err());
-        }
-        if let Some(error) = &self.error {
-            return Some(error.to_string());
+            if let Err(error) = done {
+                return Some(error.to_string());
+            }
         }
         let (at, why) = lock(&self.ends[0]).failure()?;
         Some(format!("{why}, at {:.3} s", at.as_secs_f64()))
     }
-
-    /// Totals of the flow.
-    pub(crate) fn flow_row(&self) -> FlowRow {
-        let start = self.plan.start.as_secs_f64();
-        let mut row = FlowRow { flow: self.number, start, ..FlowRow::default() };
-        self.ends.iter().for_each(|end| lock(end).finish(&mut row));
-        row
-    }
 }
 
-impl Drop for DatagramFlow {
+impl Drop for DatagramThreads {
     fn drop(&mut self) {
         self.is_stopped.store(true, Ordering::Relaxed);
     }
@@ -167,11 +130,13 @@ impl DatagramEnd {
         while !self.is_stopped.load(Ordering::Relaxed) {
             let mut endpoint = lock(endpoint);
             let has_read = self.receive(&mut memory, &mut **endpoint)?;
-            let has_room = self.send(&mut payload, &mut **endpoint)?;
+            let events = self.send(&mut payload, &mut **endpoint)?;
             let due = endpoint.next_timeout();
             drop(endpoint);
-            if !has_read {
-                self.wait(due, has_room);
+            if events.is_empty() {
+                thread::yield_now();
+            } else if !has_read {
+                self.wait(due, events);
             }
         }
         Ok(())
@@ -199,14 +164,20 @@ impl DatagramEnd {
         Ok(true)
     }
 
-    /// Sends what the endpoint has. Returns whether the kernel took all of it; the datagram that it
-    /// does not take is lost.
-    fn send(&self, payload: &mut Vec<u8>, endpoint: &mut dyn DatagramEndpoint) -> io::Result<bool> {
-        while let Some(ecn) = endpoint.poll(self.clock.now(), payload) {
-            let ecn = quinn_udp::EcnCodepoint::from_bits(ecn.bits());
+    /// Sends what the endpoint has, up to [`MAX_SENDS`] datagrams; one that the kernel does not take is
+    /// lost. Returns the events to wait for: none if there may be more to send.
+    fn send(
+        &self,
+        payload: &mut Vec<u8>,
+        endpoint: &mut dyn DatagramEndpoint,
+    ) -> io::Result<PollFlags> {
+        for _ in 0..MAX_SENDS {
+            let Some(ecn) = endpoint.poll(self.clock.now(), payload) else {
+                return Ok(PollFlags::IN);
+            };
             let transmit = Transmit {
                 destination: self.peer,
-                ecn,
+                ecn: quinn_udp::EcnCodepoint::from_bits(ecn.bits()),
                 contents: payload,
                 segment_size: None,
                 src_ip: None,
@@ -215,20 +186,19 @@ impl DatagramEnd {
             payload.clear();
             match sent {
                 Ok(()) => {}
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    return Ok(PollFlags::IN | PollFlags::OUT);
+                }
                 Err(error) => return Err(error),
             }
         }
-        Ok(true)
+        Ok(PollFlags::empty())
     }
 
-    /// Waits until there is something to read or, without room in the kernel, to write, or until
-    /// `due`.
-    fn wait(&self, due: Time, has_room: bool) {
-        let mut flags = PollFlags::IN;
-        flags.set(PollFlags::OUT, !has_room);
+    /// Waits for one of these events, or until `due`.
+    fn wait(&self, due: Time, events: PollFlags) {
         let timeout = self.clock.timeout_until(due.min(self.clock.now() + NOTICE));
         // An interrupted wait is a short one.
-        let _ = poll(&mut [PollFd::new(&self.socket, flags)], Some(&timeout));
+        let _ = poll(&mut [PollFd::new(&self.socket, events)], Some(&timeout));
     }
 }

@@ -1,7 +1,5 @@
 //! The application side of all flows: connects, writes, reads and samples sockets.
 
-use crate::bulk_flow::BulkFlow;
-use crate::datagram_flow::DatagramFlow;
 use crate::emulator::Clock;
 use crate::error::TestbedError;
 use crate::program::Program;
@@ -9,7 +7,7 @@ use crate::sys::set_realtime_priority;
 use crate::tcp_flow::{FlowState, IO_BYTES, TcpFlow};
 use crate::token::{SocketRole, Token};
 use crate::transfers::TransferRuns;
-use crate::udt_flow::UdtFlow;
+use crate::udp_flow::UdpFlow;
 use dumbbell_sim::{Histogram, Internals, Series};
 use dumbbell_units::{Span, Time};
 use rustix::buffer::spare_capacity;
@@ -39,9 +37,7 @@ pub(crate) struct Driver<'a> {
     flows: &'a mut [TcpFlow],
     transfers: &'a mut TransferRuns,
     programs: &'a mut [Program],
-    udt: &'a mut [UdtFlow],
-    datagrams: &'a mut [DatagramFlow],
-    bulk: &'a mut [BulkFlow],
+    udp: &'a mut [UdpFlow],
     /// Number of each flow's first subflow, by flow of the scenario.
     first_subflows: &'a [u32],
     clock: Clock,
@@ -53,14 +49,11 @@ pub(crate) struct Driver<'a> {
 }
 
 impl<'a> Driver<'a> {
-    #[expect(clippy::too_many_arguments, reason = "a list for each kind of flow")]
     pub(crate) fn new(
         flows: &'a mut [TcpFlow],
         transfers: &'a mut TransferRuns,
         programs: &'a mut [Program],
-        udt: &'a mut [UdtFlow],
-        datagrams: &'a mut [DatagramFlow],
-        bulk: &'a mut [BulkFlow],
+        udp: &'a mut [UdpFlow],
         first_subflows: &'a [u32],
         clock: Clock,
     ) -> Result<Driver<'a>, TestbedError> {
@@ -82,9 +75,7 @@ impl<'a> Driver<'a> {
             flows,
             transfers,
             programs,
-            udt,
-            datagrams,
-            bulk,
+            udp,
             first_subflows,
             clock,
             epoll,
@@ -174,14 +165,8 @@ impl<'a> Driver<'a> {
         for program in self.programs.iter_mut() {
             next = next.min(program.poll(now)?);
         }
-        for flow in self.udt.iter_mut() {
-            next = next.min(flow.poll(now));
-        }
-        for flow in self.datagrams.iter_mut() {
+        for flow in self.udp.iter_mut() {
             next = next.min(flow.poll(now, self.clock));
-        }
-        for flow in self.bulk.iter_mut() {
-            next = next.min(flow.poll(now));
         }
         for number in 0..self.flows.len() {
             let flow = &mut self.flows[number];
@@ -242,14 +227,8 @@ impl<'a> Driver<'a> {
         for program in self.programs.iter_mut().filter(|program| program.start() <= now) {
             samples.series.push(program.series_row(t));
         }
-        for flow in self.udt.iter_mut() {
-            flow.sample(now, &mut samples.series, samples.internals.as_mut());
-        }
-        for flow in self.datagrams.iter_mut() {
-            flow.sample(now, &mut samples.series, samples.internals.as_mut());
-        }
-        for flow in self.bulk.iter_mut() {
-            flow.sample(now, &mut samples.series, samples.internals.as_mut());
+        for flow in self.udp.iter_mut() {
+            flow.sample(now, self.clock, &mut samples.series, samples.internals.as_mut());
         }
         Ok(())
     }

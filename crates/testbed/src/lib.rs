@@ -1,5 +1,5 @@
-//! The testbed: runs a scenario in real time with the kernel's TCP, or with UDT, QUIC, SABUL, RBUDP or
-//! Tsunami over its UDP.
+//! The testbed: runs a scenario in real time with the kernel's TCP, or over its UDP with UDT, QUIC, media,
+//! SABUL, RBUDP, Tsunami or at a constant rate.
 //!
 //! Senders and receivers are kernel sockets in separate network namespaces. Their packets leave
 //! through TUN devices, cross the simulator's links, which follow the real clock, and return
@@ -8,8 +8,8 @@
 //! - `emulator` moves packets between TUN devices and links; `frame` and `pool` hold the packets.
 //!   `waiting` says how it waits.
 //! - `host` creates namespaces and devices; `netlink` and `sys` wrap the system calls.
-//! - `driver` runs the applications: `tcp_flow`, `transfers` (flows of many connections), `udt_flow`,
-//!   `bulk_flow`, `datagram_flow` (endpoints of other crates) and `program` (an external command).
+//! - `driver` runs the applications: `tcp_flow`, `transfers` (flows of many connections), `udp_flow` (whose
+//!   ends are those of `udt_flow`, `bulk_flow` or `datagram_flow`) and `program` (an external command).
 //!   `tcp_socket` opens the sockets of TCP, `token` says which of them an event is for, and
 //!   `conversation` is an application that waits.
 //! - `capture` keeps the packets of logged flows.
@@ -44,6 +44,7 @@ mod tcp_flow;
 mod tcp_socket;
 mod token;
 mod transfers;
+mod udp_flow;
 mod udt_flow;
 mod waiting;
 

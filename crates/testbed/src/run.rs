@@ -1,10 +1,10 @@
 //! A run: creates hosts, opens flows, and runs the emulator and the applications on two threads.
 
 use crate::algorithm::kernel_name;
-use crate::bulk_flow::{BulkFlow, options_of};
+use crate::bulk_flow::{self, options_of};
 use crate::capture::Captures;
 use crate::cpu_latency::CpuLatencyLock;
-use crate::datagram_flow::DatagramFlow;
+use crate::datagram_flow;
 use crate::driver::{Driver, Samples};
 use crate::emulator::{Clock, Device, Emulator, Measurements, PathStats};
 use crate::error::TestbedError;
@@ -16,12 +16,15 @@ use crate::settings::{KernelSettings, udp_mtu};
 use crate::tcp_flow::{FlowSockets, TcpFlow};
 use crate::tcp_socket::{open_listener, open_sender};
 use crate::transfers::{TransferRuns, raise_file_limit};
-use crate::udt_flow::{self, UdtFlow};
+use crate::udp_flow::{self, StartEnds, UdpFlow};
+use crate::udt_flow;
 use crate::waiting::Waiting;
 use dumbbell_sim::{
-    AppLogs, FlowPlan, FlowRow, FlowSpec, Flows, Histogram, LinkSpec, Network, Scenario, Transfer,
+    AppLogs, FlowPlan, FlowRow, FlowSpec, Flows, FrameRow, Frames, Histogram, LinkSpec, Network,
+    Scenario, Transfer,
 };
 use dumbbell_units::{Span, Time};
+use std::net::UdpSocket;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -160,7 +163,7 @@ fn make_hosts(
     let (sender, senders) =
         Host::new(Side::Sender, settings, first.pair, additional_paths, || {
             let open = |&flow: &usize| match udp_mtu(&scenario.flows[flow]) {
-                Some(_) => udt_flow::open_socket(Side::Sender, &plans[flow]),
+                Some(_) => udp_flow::open_socket(Side::Sender, &plans[flow]),
                 None => open_sender(&scenario.flows[flow], &plans[flow], settings),
             };
             flows().map(open).collect::<Result<Vec<_>, _>>()
@@ -168,7 +171,7 @@ fn make_hosts(
     let (receiver, listeners) =
         Host::new(Side::Receiver, settings, first.pair, additional_paths, || {
             let open = |&flow: &usize| match udp_mtu(&scenario.flows[flow]) {
-                Some(_) => udt_flow::open_socket(Side::Receiver, &plans[flow]),
+                Some(_) => udp_flow::open_socket(Side::Receiver, &plans[flow]),
                 None => open_listener(&scenario.flows[flow], &plans[flow], settings),
             };
             flows().map(open).collect::<Result<Vec<_>, _>>()
@@ -181,6 +184,22 @@ fn make_hosts(
     })
 }
 
+/// Prepares the ends of a flow over UDP, by its index, over these sockets.
+fn prepare_udp(
+    scenario: &Scenario,
+    flow: usize,
+    plan: &FlowPlan,
+    sockets: FlowSockets,
+) -> StartEnds {
+    let spec = &scenario.flows[flow];
+    let sockets = [sockets.sender, sockets.listener].map(UdpSocket::from);
+    if let Some(options) = &spec.udt {
+        return udt_flow::prepare(spec, options, sockets);
+    }
+    let ends = scenario.datagram_ends(flow, plan).unwrap_or_else(|| scenario.udp_ends(flow, plan));
+    datagram_flow::prepare(plan, ends, sockets)
+}
+
 struct Run<'a> {
     scenario: &'a Scenario,
     plans: Vec<FlowPlan>,
@@ -188,9 +207,7 @@ struct Run<'a> {
     flows: Vec<TcpFlow>,
     transfers: TransferRuns,
     programs: Vec<Program>,
-    udt: Vec<UdtFlow>,
-    datagrams: Vec<DatagramFlow>,
-    bulk: Vec<BulkFlow>,
+    udp: Vec<UdpFlow>,
     app_logs: AppLogs,
     /// Index of the device of each port.
     port_devices: Vec<usize>,
@@ -212,9 +229,7 @@ impl<'a> Run<'a> {
             flows: Vec::new(),
             transfers: TransferRuns::new(paths as u32),
             programs: Vec::new(),
-            udt: Vec::new(),
-            datagrams: Vec::new(),
-            bulk: Vec::new(),
+            udp: Vec::new(),
             app_logs: AppLogs::default(),
             port_devices: vec![0; 2 * paths],
         };
@@ -225,31 +240,30 @@ impl<'a> Run<'a> {
                 for port in first..first + plan.paths.len() * 2 {
                     run.port_devices[port] = 2 * number + port % 2;
                 }
-                if let Some(command) = &scenario.flows[flow].command {
-                    let spec = &scenario.flows[flow];
+                let spec = &scenario.flows[flow];
+                if let Some(command) = &spec.command {
                     let pair = [&made.hosts[0], &made.hosts[1]];
                     let program = Program::new(flow as u32, spec, command, plan.clone(), pair)?;
                     run.programs.push(program);
                 }
-                if let Some(options) = options_of(&scenario.flows[flow]) {
-                    let (spec, plan) = (&scenario.flows[flow], plan.clone());
+                if let Some(options) = options_of(spec) {
                     let pair = [&*made.hosts[0], &*made.hosts[1]];
-                    run.bulk.push(BulkFlow::new(flow as u32, spec, options, plan, pair)?);
+                    let ends = bulk_flow::prepare(spec, options, plan, pair)?;
+                    run.udp.push(UdpFlow::new(flow as u32, plan.start, ends));
                 }
-                if scenario.flows[flow].transfers.is_some() {
-                    let (spec, settings) = (&scenario.flows[flow], &group.settings);
-                    let (plan, pair) = (&run.plans[flow], [&*made.hosts[0], &*made.hosts[1]]);
-                    let number = flow as u32;
+                if spec.transfers.is_some() {
+                    let (number, settings) = (flow as u32, &group.settings);
+                    let pair = [&*made.hosts[0], &*made.hosts[1]];
                     run.transfers.add_flow(number, spec, plan, transfers, settings, pair)?;
                 }
             }
-            for (flow, ends) in made.sockets {
+            for (flow, sockets) in made.sockets {
                 let (number, spec) = (flow as u32, &scenario.flows[flow]);
                 let plan = run.plans[flow].clone();
-                if let Some(options) = &spec.udt {
-                    run.udt.push(UdtFlow::new(number, spec, options, plan, ends));
-                } else if let Some(endpoints) = scenario.datagram_ends(flow, &plan) {
-                    run.datagrams.push(DatagramFlow::new(number, plan, endpoints, ends));
+                if udp_mtu(spec).is_some() {
+                    let start = plan.start;
+                    let ends = prepare_udp(scenario, flow, &plan, sockets);
+                    run.udp.push(UdpFlow::new(number, start, ends));
                 } else {
                     let (dialogue, log) = scenario.dialogue(flow, &plan).unzip();
                     run.app_logs.0.extend(log.map(|log| (number, log)));
@@ -257,7 +271,7 @@ impl<'a> Run<'a> {
                         number,
                         spec,
                         plan,
-                        ends,
+                        sockets,
                         &group.settings,
                         dialogue,
                     ));
@@ -270,6 +284,7 @@ impl<'a> Run<'a> {
             run.port_devices.extend_from_within(first..first + 2);
         }
         run.flows.sort_by_key(|flow| flow.number);
+        run.udp.sort_by_key(|flow| flow.number);
         Ok(run)
     }
 
@@ -296,9 +311,7 @@ impl<'a> Run<'a> {
             &mut self.flows,
             &mut self.transfers,
             &mut self.programs,
-            &mut self.udt,
-            &mut self.datagrams,
-            &mut self.bulk,
+            &mut self.udp,
             &first_subflows,
             clock,
         )?;
@@ -327,8 +340,7 @@ impl<'a> Run<'a> {
 
     /// Threads and processes that run the applications: one for all TCP flows, two for each other.
     fn application_threads(&self) -> usize {
-        let others = self.programs.len() + self.udt.len() + self.datagrams.len() + self.bulk.len();
-        1 + 2 * others
+        1 + 2 * (self.programs.len() + self.udp.len())
     }
 
     /// Empty captures of the flows that are logged; `None` if there are none.
@@ -368,6 +380,7 @@ impl<'a> Run<'a> {
             events,
             transfers: self.app_logs.with_responses(transfers, end),
             segments: self.app_logs.segments(end),
+            frames: self.frames(end),
             ..dumbbell_sim::RunOutput::default()
         };
         let captures = captures.map(Captures::into_files);
@@ -385,21 +398,28 @@ impl<'a> Run<'a> {
         failures.extend(self.transfers.failures().map(|(flow, count, error)| {
             format!("{count} transfers of \"{}\" broke (the first: {error})", name(flow))
         }));
-        failures.extend(self.udt.iter().filter_map(|flow| {
+        failures.extend(self.udp.iter_mut().filter_map(|flow| {
             Some(format!("the connection of \"{}\" broke ({})", name(flow.number), flow.failure()?))
-        }));
-        failures.extend(self.datagrams.iter_mut().filter_map(|flow| {
-            let failure = flow.stop()?;
-            Some(format!("the connection of \"{}\" broke ({failure})", name(flow.number)))
-        }));
-        failures.extend(self.bulk.iter().filter_map(|flow| {
-            Some(format!("the transfer of \"{}\" ended ({})", name(flow.number), flow.failure()?))
         }));
         failures.extend(self.programs.iter_mut().filter_map(|program| {
             let failure = program.failure()?;
             Some(format!("the program of \"{}\" failed ({failure})", name(program.number)))
         }));
         failures
+    }
+
+    /// The table of the frames of media that were captured until the end of the run, s.
+    fn frames(&self, end: f64) -> Frames {
+        let mut table = Frames::default();
+        for flow in &self.udp {
+            flow.frames(&mut |row| {
+                let completed = row.completed.filter(|at| *at <= end);
+                if row.start <= end {
+                    table.push(FrameRow { completed, ..row });
+                }
+            });
+        }
+        table
     }
 
     /// The tables of totals of flows and subflows; `of_transfers` are the rows of flows of transfers.
@@ -421,9 +441,7 @@ impl<'a> Run<'a> {
             let path_stats = &path_stats[program.plan().pair as usize];
             (program.path_stats(path_stats), Vec::new())
         }));
-        rows.extend(self.udt.iter_mut().map(|flow| (flow.flow_row(), Vec::new())));
-        rows.extend(self.datagrams.iter().map(|flow| (flow.flow_row(), Vec::new())));
-        rows.extend(self.bulk.iter().map(|flow| (flow.flow_row(), Vec::new())));
+        rows.extend(self.udp.iter_mut().map(|flow| (flow.flow_row(), Vec::new())));
         rows.sort_by_key(|(row, _)| row.flow);
         let (mut flows, mut subflows) = (Flows::default(), Flows::default());
         for (row, mut subflow_rows) in rows {

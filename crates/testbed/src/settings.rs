@@ -98,8 +98,8 @@ impl KernelSettings {
 /// The MTU of the devices of a flow over UDP; `None` for TCP. Endpoints of other crates find the size
 /// of their packets by themselves.
 pub(crate) fn udp_mtu(flow: &FlowSpec) -> Option<u32> {
-    let of_external = flow.external.as_ref().map(|_| ETHERNET_MTU);
-    flow.udt.as_ref().map(|options| options.mss.into()).or(of_external)
+    let of_datagrams = (flow.udp || flow.external.is_some()).then_some(ETHERNET_MTU);
+    flow.udt.as_ref().map(|options| options.mss.into()).or(of_datagrams)
 }
 
 fn tcp_ecn(ecn: Ecn) -> &'static str {

@@ -17,6 +17,7 @@ from dumbbell.dossier.measures import Runs
 from dumbbell.engine.kernel import TestbedError
 from dumbbell.engine.runner import run_each
 from dumbbell.errors import DumbbellError
+from dumbbell.sweeps.work import with_frames
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -80,6 +81,10 @@ def _measured(experiment: Experiment) -> Result:
 def _summary(result: Result) -> tuple[pl.DataFrame, dict[str, object]]:
     """The flows of a run, and its metrics as a sweep has them."""
     flows, links = metrics.summary(result), metrics.link_summary(result)
-    run = metrics.run_summary(result, flows, links).drop("seed").row(0, named=True)
+    runs = metrics.run_summary(result, flows, links)
+    if result.frames.width:
+        tables = with_frames(result.frames, result.flows, runs, flows)
+        runs, flows = tables["runs"], tables["flows"]
+    run = runs.drop("seed").row(0, named=True)
     text = pl.col("flow", "cc").cast(pl.String)
     return flows.with_columns(text), run | {"data_packets": flows["sent"].sum()}

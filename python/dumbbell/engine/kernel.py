@@ -32,8 +32,8 @@ _NAMES: Final = {"stcp": "scalable", "hstcp": "highspeed"}
 """Linux's names of algorithms if they differ from the simulator's."""
 
 _UNKNOWN: Final = ("recoveries", "spurious")
-"""Columns that a kernel counts by host: known of its flow if it has one only. UDT and QUIC, which
-are not its own, count them by flow."""
+"""Columns that a kernel counts by host: known of its flow if it has one only. Flows over UDP,
+which are not its own, count them by flow."""
 
 
 class TestbedError(DumbbellError):
@@ -186,4 +186,4 @@ def for_kernel(scenario: str, names: Mapping[str, str]) -> str:
 
 def _is_kernels(flow: Mapping[str, Any]) -> bool:
     """Whether a flow of a scenario is over the kernel's own TCP."""
-    return flow.get("udt") is None and flow.get("external") is None
+    return flow.get("udt") is None and flow.get("external") is None and not flow.get("udp")

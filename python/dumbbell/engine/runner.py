@@ -200,7 +200,8 @@ def run_each(
         raise DumbbellError(f'backend: there is no "{backend}"; write simulator or linux')
     is_real = backend == "linux"
     resolved = [experiment.resolve() for experiment in experiments]
-    _refuse_others(resolved, is_real=is_real)
+    if not is_real:
+        _refuse_programs(resolved)
     flows = [flow for one in resolved for flow in one.flows if is_real and flow.transport == "tcp"]
     store = Store.default()
     with ExitStack() as held:
@@ -228,19 +229,12 @@ def run_each(
             raise
 
 
-def _refuse_others(resolved: Sequence[Experiment], *, is_real: bool) -> None:
-    """Raises `ExperimentError` for a flow that this backend cannot have."""
+def _refuse_programs(resolved: Sequence[Experiment]) -> None:
+    """Raises `ExperimentError` for a flow of another program, which the simulator cannot have."""
     for number, flow in (pair for one in resolved for pair in enumerate(one.flows)):
-        if flow.command is not None and not is_real:
-            problem, key = (
-                'a program sends real packets; run it with the backend "linux"',
-                "command",
-            )
-        elif flow.transport in {"udp", "rtp"} and is_real:
-            problem, key = f'"{flow.transport}" is simulated only; leave --backend out', "transport"
-        else:
-            continue
-        raise ExperimentError(problem, key=f"flow[{number}].{key}")
+        if flow.command is not None:
+            problem = 'a program sends real packets; run it with the backend "linux"'
+            raise ExperimentError(problem, key=f"flow[{number}].command")
 
 
 class _Done(NamedTuple):

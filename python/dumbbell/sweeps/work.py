@@ -132,7 +132,7 @@ def simulate(
     if chunk.transfers.width:
         kept |= _with_transfers(chunk, kept["runs"], kept["flows"])
     if chunk.frames.width:
-        kept |= _with_frames(chunk, kept["runs"], kept["flows"])
+        kept |= with_frames(chunk.frames, chunk.flows, kept["runs"], kept["flows"])
     if chunk.segments.width:
         of_flows = video_of(chunk.segments, chunk.flows).drop("cc")
         keys = ["seed", "flow"]
@@ -154,13 +154,22 @@ def _with_transfers(chunk: _Chunk, runs: pl.DataFrame, flows: pl.DataFrame) -> T
     }
 
 
-def _with_frames(chunk: _Chunk, runs: pl.DataFrame, flows: pl.DataFrame) -> Tables:
-    """The tables of runs and flows with the metrics of their media, null without any."""
-    delays = delays_of(chunk.frames)
-    ends = chunk.flows.select("seed", "flow", "end", span=pl.col("end") - pl.col("start"))
+def with_frames(
+    frames: pl.DataFrame, of: pl.DataFrame, runs: pl.DataFrame, flows: pl.DataFrame
+) -> Tables:
+    """The tables of runs and flows with the metrics of their media, null without any.
+
+    Args:
+        frames: The frames, as a result has them.
+        of: The flows, as a result has them.
+        runs: The metrics of the runs.
+        flows: The metrics of the flows.
+    """
+    delays = delays_of(frames)
+    ends = of.select("seed", "flow", "end", span=pl.col("end") - pl.col("start"))
     known = delays.join(ends, on=["seed", "flow"], maintain_order="left")
     of_runs = known.group_by("seed").agg(over_frames())
-    of_flows = frames_of(delays, chunk.flows).drop("cc")
+    of_flows = frames_of(delays, of).drop("cc")
     return {
         "runs": runs.join(of_runs, on="seed", how="left", maintain_order="left"),
         "flows": flows.join(of_flows, on=["seed", "flow"], how="left", maintain_order="left"),
