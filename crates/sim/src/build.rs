@@ -142,9 +142,7 @@ fn endpoints(
             let algorithms = [flow.algorithm(&init)?, flow.algorithm(&init)?];
             udt_endpoints(flow, options, algorithms, &init)
         }
-        None if flow.udp => {
-            UdpHost::ends(flow, plan.start).map(|end| AnyHost::Udp(Box::new(end)))
-        }
+        None if flow.udp => UdpHost::ends(flow, plan.start).map(|end| AnyHost::Udp(Box::new(end))),
         None if plan.paths.len() > 1 => {
             let inits = (plan.pair..).take(plan.paths.len()).map(init);
             multipath_endpoints(flow, stack, inits.collect())?

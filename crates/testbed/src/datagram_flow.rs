@@ -62,8 +62,7 @@ impl DatagramThreads {
     ) -> io::Result<DatagramThreads> {
         let client = sender.local_addr()?;
         let ends = endpoints.map(|end| Arc::new(Mutex::new(end)));
-        let mut started =
-            DatagramThreads { ends, threads: Vec::new(), is_stopped: Arc::default() };
+        let mut started = DatagramThreads { ends, threads: Vec::new(), is_stopped: Arc::default() };
         for (number, socket, peer) in [(1, receiver, client), (0, sender, server)] {
             let state = UdpSocketState::new((&socket).into())?;
             let is_stopped = Arc::clone(&started.is_stopped);
