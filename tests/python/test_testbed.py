@@ -159,7 +159,8 @@ def test_transfers_are_those_that_the_simulator_draws_and_complete() -> None:
             metrics.completion_times(one).select(pl.col("took").median()).item()
             for one in (real, simulated)
         ]
-        assert took[0] == pytest.approx(took[1], rel=0.3)
+        # Linux's was 6 to 9 % above it in six runs.
+        assert took[0] == pytest.approx(took[1], rel=0.2)
 
 
 def test_more_transfers_than_there_are_addresses_are_refused() -> None:

@@ -10,6 +10,7 @@ from polars.testing import assert_frame_equal
 
 import dumbbell
 from dumbbell import Experiment, ExperimentError, Flow, Link, Result, metrics
+from dumbbell.results.summary import side_by_side
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -90,6 +91,16 @@ def test_percentiles_and_slowdown_are_those_of_the_transfers(result: Result) -> 
     one = times.drop_nulls("took").row(0, named=True)
     assert one["slowdown"] == pytest.approx(one["took"] / (0.04 + 8 * one["bytes"] / 20e6))
     assert row["load_offered"] == pytest.approx(8 * sum(times["bytes"]) / 20e6 / 20)
+
+
+def test_results_side_by_side_have_the_completion_times_of_each(result: Result) -> None:
+    flows, transfers = side_by_side([result, result.of_seed(2)])
+    assert [row[0] for row in flows.rows] == ["bulk", "bulk", "web", "web"]
+    assert [row[:2] for row in transfers.rows] == [["web", "reno"]] * 2
+    column = [column.title for column in transfers.columns].index("Median completion time")
+    medians = metrics.transfer_summary(result)["completion_p50"]
+    shown = [row[column] for row in transfers.rows]
+    assert [one.value for one in shown] == [medians.mean(), medians[1]]
 
 
 def test_a_sweep_has_the_completion_times_of_its_results(tmp_path: Path) -> None:

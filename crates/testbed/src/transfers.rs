@@ -74,7 +74,7 @@ pub(crate) fn raise_file_limit(transfers: usize, paths: usize) -> Result<(), Tes
     let raised = setrlimit(Resource::Nofile, Rlimit { current: Some(files), maximum });
     raised.map_err(TestbedError::unavailable(
         format!("open {files} files, which {transfers} transfers may need at once"),
-        "run as root, raise the limit (ulimit -Hn), or let fewer transfers arrive",
+        "raise the limit (ulimit -Hn), or let fewer transfers arrive",
     ))
 }
 

@@ -141,9 +141,11 @@ def _show_both(simulated: Result, real: Result, folder: Path, beside: Path) -> N
     from dumbbell.results.summary import side_by_side
 
     title = simulated.experiment.title or "Simulated and with real packets"
-    output.print_table(
-        f"{title}{output.mean_of([len(real.seeds)])}", side_by_side([simulated, real])
-    )
+    flows, *more = side_by_side([simulated, real])
+    output.print_table(f"{title}{output.mean_of([len(real.seeds)])}", flows)
+    for table in more:
+        output.print_line()
+        output.print_table("Transfers", table)
     _tell_invalid(real)
     with figures.styled(), writing(folder / "both.svg"):
         figure = draw(simulated, beside=(real.source, real))

@@ -139,14 +139,38 @@ def _flows(result: Result, summary: Summary, label: Callable[[str], str]) -> Tab
     )
 
 
-def side_by_side(results: Sequence[Result]) -> Table:
-    """What each flow achieved in several results of one experiment: a row a result."""
+def side_by_side(results: Sequence[Result]) -> list[Table]:
+    """What each flow achieved in several results of one experiment: a row a result.
+
+    If a flow consists of many transfers, another table has their completion times.
+    """
     columns = ["throughput", "queue_delay_mean", "rtt_mean", "retransmission_share"]
+    tables = [_beside("Flow", results, metrics.summary, columns)]
+    if all(one.transfers.width for one in results):
+        summary = metrics.transfer_summary
+        tables.append(_beside("Flow of transfers", results, summary, _OF_TRANSFERS))
+    return tables
+
+
+def _beside(
+    title: str,
+    results: Sequence[Result],
+    summary: Callable[[Result], pl.DataFrame],
+    columns: Sequence[str],
+) -> Table:
+    """Columns of the summaries of several results, the rows of a flow one below the other."""
     rows: list[list[Cell]] = []
-    found = [means(metrics.summary(one), ["flow", "cc"], columns) for one in results]
-    for flow in zip(*found, strict=True):
-        rows += [[*one[:2], of.source, *one[2:]] for of, one in zip(results, flow, strict=True)]
-    titles = [Column("Flow"), Column("Algorithm"), Column("Runs")]
+    found = [
+        {
+            (str(flow), str(cc)): row
+            for flow, cc, *row in means(summary(one), ["flow", "cc"], columns)
+        }
+        for one in results
+    ]
+    for flow in found[0]:
+        pairs = zip(results, found, strict=True)
+        rows += [[*flow, of.source, *one[flow]] for of, one in pairs if flow in one]
+    titles = [Column(title), Column("Algorithm"), Column("Runs")]
     return Table([*titles, *map(Column.of, columns)], rows)
 
 
