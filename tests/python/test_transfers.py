@@ -225,19 +225,3 @@ def test_a_flow_over_udp_has_a_rate_and_no_control(keys: dict[str, str], said: s
     link = Link(name="b", rate="10 Mbit/s", delay="1 ms")
     with pytest.raises(ExperimentError, match=said):
         Experiment(links=[link], flows=[Flow(**keys)], duration="10 s")  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    ("keys", "key"),
-    [
-        ({"cc": "none", "transport": "udp", "app_rate": "1 Mbit/s"}, "transport"),
-    ],
-)
-def test_what_is_simulated_only_is_refused_with_real_packets(
-    keys: dict[str, Any], key: str
-) -> None:
-    link = Link(name="b", rate="10 Mbit/s", delay="1 ms")
-    experiment = Experiment(links=[link], flows=[Flow(**keys)], duration="10 s")
-    with pytest.raises(ExperimentError, match="simulated only") as error:
-        dumbbell.run(experiment, backend="linux")
-    assert error.value.key == f"flow[0].{key}"
