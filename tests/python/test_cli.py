@@ -21,6 +21,7 @@ from dumbbell.cli import compare, export
 from dumbbell.cli.app import COMMANDS
 from dumbbell.cli.options import split_algorithms
 from dumbbell.exports import FORMATS
+from dumbbell.figures.result import FIGURES
 
 EXPERIMENT = """
 duration = "2 s"
@@ -390,6 +391,13 @@ def test_an_output_folder_that_holds_something_else_is_left_alone(
     said = complaint_of("run", file, "--out", "mine", cwd=tmp_path)
     assert said.startswith('mine: holds "thesis.tex", which is no part of a result')
     assert "is a file" in complaint_of("run", file, "--out", file, cwd=tmp_path)
+
+
+def test_a_result_with_any_of_its_figures_may_be_replaced(file: Path, tmp_path: Path) -> None:
+    output_of("run", file, "--out", "r", cwd=tmp_path)
+    for name in ["figure", "both", *(set(FIGURES) - {"overview"})]:
+        (tmp_path / "r" / f"{name}.svg").touch()
+    output_of("run", file, "--out", "r", "--set", "duration=2 s", "--overwrite", cwd=tmp_path)
 
 
 def test_an_output_folder_that_cannot_be_made_is_the_users_mistake(

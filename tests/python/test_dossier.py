@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import tomllib
 from xml.etree import ElementTree
 
 import polars as pl
@@ -20,6 +21,7 @@ from dumbbell.dossier.evaluation import REFERENCES
 from dumbbell.dossier.measures import KINDS, Runs, values
 from dumbbell.dossier.scenarios import FOLDER, Scenario
 from dumbbell.dossier.verdict import Share, together
+from dumbbell.dossier.words import heading
 from dumbbell.engine.runner import run_all, run_each
 
 TYPE_CHECKING = False
@@ -427,6 +429,16 @@ def test_runs_one_by_one_have_the_values_of_the_sweep(
     expected = values(swept, one.kind).drop("run").sort("path", "cc")
     same = values(found, one.kind).drop("run").sort("path", "cc")
     assert_frame_equal(same, expected, check_dtypes=False)
+
+
+def test_an_algorithm_of_a_quic_stack_is_evaluated_over_quic(tmp_path: Path) -> None:
+    dossier = evaluate("quinn:cubic", tmp_path, sections=["5.1.2"], paths=2, search=1)
+    [finding] = dossier.findings
+    assert not any(one.failure for one in finding.evidence)
+    file = next((tmp_path / "scenarios").glob("delay-own*.toml"))
+    [worst] = tomllib.loads(file.read_text())["flow"]
+    assert (worst["cc"], worst["transport"]) == ("quinn:cubic", "quic")
+    assert heading(dossier).startswith("quinn's CUBIC beside Reno and CUBIC")
 
 
 def test_references_are_standards_track_algorithms() -> None:

@@ -260,7 +260,7 @@ impl<'a> Emulator<'a> {
             }
             let next = self.engine.next_event().unwrap_or(Time::MAX).min(next_sample);
             let wake = next.max(next_delivery).min(next_sample).min(now + MAX_SLEEP);
-            let wake = self.waiting.until(after, next, wake);
+            let wake = self.waiting.wake_time(after, next, wake);
             events.clear();
             let timeout = self.clock.timeout_until(wake);
             match epoll::wait(&epoll, spare_capacity(&mut events), Some(&timeout)) {

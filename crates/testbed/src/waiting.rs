@@ -50,7 +50,7 @@ impl Waiting {
 
     /// When to look for packets again, if none wakes the thread before: `now` if it polls for what
     /// is due at `next`, else `wake`, or shortly before `next`. Rests first if it is time to.
-    pub(crate) fn until(&mut self, now: Time, next: Time, wake: Time) -> Time {
+    pub(crate) fn wake_time(&mut self, now: Time, next: Time, wake: Time) -> Time {
         if !self.polls {
             return wake;
         }
@@ -113,10 +113,10 @@ mod tests {
     #[test]
     fn a_thread_sleeps_where_no_processor_is_left_for_it() {
         let at = |ms| Time::ZERO + Span::from_millis(ms);
-        assert_eq!(Waiting::new(100_000).until(at(0), at(1), at(3)), at(3));
+        assert_eq!(Waiting::new(100_000).wake_time(at(0), at(1), at(3)), at(3));
         let mut alone = Waiting::new(1);
-        assert_eq!(alone.until(at(0), at(1), at(3)), at(0));
-        assert_eq!(alone.until(at(0), at(5), at(7)), at(4), "it polls for the last millisecond");
+        assert_eq!(alone.wake_time(at(0), at(1), at(3)), at(0));
+        assert_eq!(alone.wake_time(at(0), at(5), at(7)), at(4), "it polls for the last millisecond");
     }
 
     #[test]
@@ -124,7 +124,7 @@ mod tests {
         let mut alone = Waiting { rest: Duration::from_secs(100), ..Waiting::new(1) };
         alone.rested -= Duration::from_secs(1);
         let at = |ms| Time::ZERO + Span::from_millis(ms);
-        alone.until(at(0), at(5), at(5));
-        assert_eq!(alone.until(at(5), at(6), at(6)), at(5));
+        alone.wake_time(at(0), at(5), at(5));
+        assert_eq!(alone.wake_time(at(5), at(6), at(6)), at(5));
     }
 }

@@ -170,18 +170,31 @@ class Scenario:
 
 
 def _algorithm(names: Sequence[str], cc: str) -> dict[str, str]:
-    """The keys that give an algorithm to flows; one for UDT or media comes with its transport."""
-    transport = "rtp" if is_for_media(cc) else "udt" if _core.needs_udt(cc) else "tcp"
+    """The keys that give an algorithm, with its transport, to flows."""
     return {
         f"flow.{name}.{key}": value
         for name in names
-        for key, value in (("cc", cc), ("transport", transport))
+        for key, value in (("cc", cc), ("transport", _transport(cc)))
     }
+
+
+def _transport(cc: str) -> str:
+    if is_for_media(cc):
+        return "rtp"
+    if stack_of(cc):
+        return "quic"
+    return "udt" if _core.needs_udt(cc) else "tcp"
 
 
 def is_for_media(cc: str) -> bool:
     """Whether an algorithm controls media over RTP."""
     return cc.partition("(")[0].strip() in _core.media_algorithms()
+
+
+def stack_of(cc: str) -> str | None:
+    """The QUIC stack that an algorithm is of: "quinn" for "quinn:cubic"."""
+    name, colon, _ = cc.partition(":")
+    return name if colon and name in [stack for stack, _, _ in _core.quic_stacks()] else None
 
 
 def _size(values: Any) -> int:

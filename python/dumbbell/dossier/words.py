@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from dumbbell.dossier.scenarios import stack_of
 from dumbbell.figures import style_of
 
 if TYPE_CHECKING:
@@ -31,8 +32,9 @@ _NAMES = {
 
 
 def label(cc: str) -> str:
-    """The name of an algorithm, as in figures."""
-    return style_of(cc).label
+    """The name of an algorithm, as in figures, and its QUIC stack."""
+    stack = stack_of(cc)
+    return f"{stack}'s {style_of(cc).label}" if stack else style_of(cc).label
 
 
 def heading(dossier: Dossier) -> str:

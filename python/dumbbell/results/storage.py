@@ -44,9 +44,10 @@ _OPTIONAL: Final = re.compile(
 """Files of multipath flows, of many transfers, of media, and of flows that are logged."""
 
 _ADDED: Final = re.compile(
-    r"report\.html|(figure|windows|throughputs|states|round-trips|queues)\.(svg|png|pdf)"
+    r"report\.html|(figure|both|windows|throughputs|states|round-trips|queues|frame-delays|video|"
+    r"completion-times|links)\.(svg|png|pdf)"
 )
-"""Written into the folder by `dumbbell plot` and `dumbbell report`."""
+"""Written into the folder by `dumbbell plot`, `dumbbell report` and `run --backend both`."""
 
 
 def identity(experiment: Experiment, meta: Mapping[str, Any]) -> str:
