@@ -61,7 +61,7 @@ def evaluate(
     experiment file for the worst path of each measure, and ``data/`` with the sweeps.
 
     Args:
-        cc: The algorithm: ``"bbr3"``, ``"cubic(beta=0.8)"``, ``"my.py:MyCC"``.
+        cc: The algorithm: ``"bbr3"``, ``"cubic(beta=0.8)"``, ``"my.py:MyCC"``, ``"quinn:cubic"``.
         out: The folder; what is there from before is used again.
         sections: The clauses, such as ``["5.1.3"]``, or measures; all if not given.
         paths: How many random paths each scenario has.
