@@ -116,7 +116,11 @@ mod tests {
         assert_eq!(Waiting::new(100_000).wake_time(at(0), at(1), at(3)), at(3));
         let mut alone = Waiting::new(1);
         assert_eq!(alone.wake_time(at(0), at(1), at(3)), at(0));
-        assert_eq!(alone.wake_time(at(0), at(5), at(7)), at(4), "it polls for the last millisecond");
+        assert_eq!(
+            alone.wake_time(at(0), at(5), at(7)),
+            at(4),
+            "it polls for the last millisecond"
+        );
     }
 
     #[test]
