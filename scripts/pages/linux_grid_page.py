@@ -80,9 +80,9 @@ def write(docs: Path) -> Path:
 def _runs(kept: pl.DataFrame) -> str:
     """How often cells were run: a sentence."""
     often = kept.group_by("cell").agg(pl.col("run").n_unique())["run"].value_counts().sort("run")
-    parts = [f"{count} {runs} times" for runs, count in often.iter_rows()]
-    ran = " and ".join(parts).replace(" 1 times", " once").replace(" 2 times", " twice")
-    ran = ran.replace(" and ", ", ", len(parts) - 2).replace(" 3 times", " three times")
+    words = {1: "once", 2: "twice", 3: "three times"}
+    *parts, last = (f"{n} {words.get(runs, f'{runs} times')}" for runs, n in often.iter_rows())
+    ran = f"{', '.join(parts)} and {last}" if parts else last
     return f"`dumbbell validate` runs each cell three to nine times; of those here, {ran}."
 
 

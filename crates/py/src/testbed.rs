@@ -57,9 +57,9 @@ mod linux {
 
     /// Runs a scenario, given as JSON, with the kernel's TCP in real time, without the GIL.
     ///
-    /// `at_once` runs share the machine. Calls `progress` with the completed fraction (0 to 1) at every
-    /// sample; an exception in it stops the run. Returns the result, measurements of the machine, and of logged flows what their
-    /// senders and their receivers saw, as pcapng files.
+    /// `at_once` runs share the machine. Calls `progress` with the completed fraction (0 to 1) at
+    /// every sample; an exception in it stops the run. Returns the result, measurements of the
+    /// machine, and of logged flows what their senders and their receivers saw, as pcapng files.
     ///
     /// Raises ValueError if the scenario is not valid or not possible with real packets, OSError if
     /// the machine lacks a feature or a permission, InterruptedError if the run was stopped.

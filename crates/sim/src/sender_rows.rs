@@ -78,6 +78,21 @@ impl SeriesRow {
         self.retransmitted += of.retransmitted;
         self.lost += of.lost;
     }
+
+    /// The row of a flow of transfers none of which is in progress: those that are closed have these
+    /// counters.
+    #[must_use]
+    pub fn of_transfers(self, closed: &FlowRow) -> SeriesRow {
+        let FlowRow { sent, retransmitted, lost, delivered, received, .. } = *closed;
+        SeriesRow { sent, retransmitted, lost, delivered, received, ..self.of_several() }
+    }
+
+    /// Adds the state of a transfer in progress, with its receiver's.
+    pub fn add_transfer(&mut self, of: &SeriesRow) {
+        self.add(of);
+        self.delivered += of.delivered;
+        self.received += of.received;
+    }
 }
 
 impl FlowRow {
@@ -103,5 +118,11 @@ impl FlowRow {
         self.timeouts += of.timeouts;
         self.recoveries += of.recoveries;
         self.spurious += of.spurious;
+    }
+
+    /// Adds the counters of a transfer, with its receiver's.
+    pub fn add_transfer(&mut self, of: &FlowRow) {
+        self.add(of);
+        self.received += of.received;
     }
 }

@@ -31,12 +31,6 @@ struct FlowOfTransfers {
     closed: FlowRow,
 }
 
-/// Adds the counters of a transfer, with its receiver's.
-fn add(sum: &mut FlowRow, row: &FlowRow) {
-    sum.add(row);
-    sum.received += row.received;
-}
-
 /// The least number of transfers in progress at which complete ones are looked for.
 const CLOSE_FROM: usize = 64;
 
@@ -100,7 +94,7 @@ impl TransferRuns {
             if is_complete {
                 let row = self.record(engine, number);
                 let flow = self.flows.get_mut(&self.rows[number].flow);
-                add(&mut flow.expect("a flow of transfers").closed, &row);
+                flow.expect("a flow of transfers").closed.add_transfer(&row);
                 engine.close(self.sender(number).pair());
             }
             !is_complete
@@ -141,22 +135,13 @@ impl TransferRuns {
         row: SeriesRow,
     ) -> Option<SeriesRow> {
         let closed = &self.flows.get(&row.flow)?.closed;
-        let mut sum = SeriesRow {
-            sent: closed.sent,
-            retransmitted: closed.retransmitted,
-            lost: closed.lost,
-            delivered: closed.delivered,
-            received: closed.received,
-            ..row.of_several()
-        };
+        let mut sum = row.of_transfers(closed);
         for number in self.open_of(row.flow) {
             let mut one = SeriesRow::default();
             let sender = self.sender(number);
             engine.endpoint(sender).sample(&mut one);
             engine.endpoint(sender.peer()).sample(&mut one);
-            sum.add(&one);
-            sum.delivered += one.delivered;
-            sum.received += one.received;
+            sum.add_transfer(&one);
         }
         Some(sum)
     }
@@ -169,7 +154,7 @@ impl TransferRuns {
     ) -> Option<FlowRow> {
         let mut sum = self.flows.get(&flow)?.closed;
         for number in self.open_of(flow).collect::<Vec<_>>() {
-            add(&mut sum, &self.record(engine, number));
+            sum.add_transfer(&self.record(engine, number));
         }
         Some(sum)
     }

@@ -13,7 +13,8 @@
 //!   `tcp_socket` opens the sockets of TCP, `token` says which of them an event is for, and
 //!   `conversation` is an application that waits.
 //! - `capture` keeps the packets of logged flows.
-//! - `info` reads `TCP_INFO`; `bpf_state` (by `btf`) the variables of eBPF's BBRs; `health` measures whether the machine kept up.
+//! - `info` reads `TCP_INFO`; `bpf_state` (by `btf`) the variables of eBPF's BBRs; `health` measures
+//!   whether the machine kept up.
 //!
 //! Namespaces, devices and programs are anonymous. They belong to a process namespace whose init is
 //! the calling process, so the kernel removes all of them when that process ends or is killed.

@@ -216,7 +216,7 @@ impl TransferRuns {
         let transfer = self.open.remove(&number).expect("it is open");
         let flow = self.flows.get_mut(&transfer.number).expect("a flow of transfers");
         flow.errors.extend(transfer.errno());
-        add(&mut flow.closed, &row);
+        flow.closed.add_transfer(&row);
         self.closing.extend(transfer.receiver.map(|receiver| (now, receiver)));
     }
 
@@ -234,14 +234,15 @@ impl TransferRuns {
     pub(crate) fn sample(&mut self, now: Time, series: &mut Series) {
         let t = now.as_secs_f64();
         let started = self.flows.iter().filter(|(_, flow)| flow.start <= now);
-        let mut sums: BTreeMap<u32, SeriesRow> =
-            started.map(|(&number, flow)| (number, flow.closed_row(number, t))).collect();
+        let mut sums: BTreeMap<u32, SeriesRow> = started
+            .map(|(&flow, of)| {
+                (flow, SeriesRow { flow, t, ..SeriesRow::default() }.of_transfers(&of.closed))
+            })
+            .collect();
         for transfer in self.open.values_mut() {
             let (row, _) = transfer.series_row(t);
             if let Some(sum) = sums.get_mut(&transfer.number) {
-                sum.add(&row);
-                sum.delivered += row.delivered;
-                sum.received += row.received;
+                sum.add_transfer(&row);
             }
         }
         sums.into_values().for_each(|row| series.push(row));
@@ -259,8 +260,8 @@ impl TransferRuns {
     pub(crate) fn finish(&mut self) -> (Vec<FlowRow>, Transfers) {
         for number in self.open.keys().copied().collect::<Vec<_>>() {
             let row = self.record(number);
-            let flow = self.open[&number].number;
-            add(&mut self.flows.get_mut(&flow).expect("a flow of transfers").closed, &row);
+            let flow = self.flows.get_mut(&self.open[&number].number);
+            flow.expect("a flow of transfers").closed.add_transfer(&row);
         }
         self.open.clear();
         let mut table = Transfers::with_capacity(self.rows.len());
@@ -272,19 +273,4 @@ impl TransferRuns {
         };
         (self.flows.iter().map(total).collect(), table)
     }
-}
-
-impl TransferFlow {
-    /// The row of a flow without transfers in progress.
-    fn closed_row(&self, flow: u32, t: f64) -> SeriesRow {
-        let FlowRow { sent, retransmitted, lost, delivered, received, .. } = self.closed;
-        let row = SeriesRow { flow, t, ..SeriesRow::default() }.of_several();
-        SeriesRow { sent, retransmitted, lost, delivered, received, ..row }
-    }
-}
-
-/// Adds the counters of a transfer.
-fn add(sum: &mut FlowRow, row: &FlowRow) {
-    sum.add(row);
-    sum.received += row.received;
 }

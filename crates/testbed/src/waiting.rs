@@ -15,9 +15,9 @@ const POLLING_TIME: Duration = Duration::from_micros(500);
 const LONGEST_POLLING_TIME: Duration = Duration::from_micros(900);
 /// A thread polls if it waits for less than this, and sleeps otherwise.
 const POLLED_WAIT: Span = Span::from_millis(2);
-/// A sleep of a thread that can poll ends so long before the next packet is due.
+/// A thread that can poll wakes by this much before the next packet is due.
 const LEAD: Span = Span::from_millis(1);
-/// Rests are longer than the kernel asks for by this factor: other real-time threads, such as that of
+/// Rests are longer than the kernel requires by this factor: other real-time threads, such as that of
 /// the applications, may run on the same processor.
 const MARGIN: f64 = 2.0;
 

@@ -17,6 +17,7 @@ from polars.exceptions import ColumnNotFoundError
 from dumbbell import _core
 from dumbbell.engine.progress import Progress, silent
 from dumbbell.engine.runner import Backend, run_each
+from dumbbell.experiment.model import stack_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
@@ -72,8 +73,8 @@ def flow_of(name: str) -> dict[str, Any]:
     stacks = [stack for stack, _, _ in _core.quic_stacks()]
     if stack in stacks and cc:
         return {"cc": cc, "transport": "quic", "stack": stack}
-    own = name.partition(":")[0]
-    return {"cc": name} | ({"transport": "quic", "stack": own} if own in stacks else {})
+    own = stack_of(name)
+    return {"cc": name} | ({"transport": "quic", "stack": own} if own else {})
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dumbbell import _core
 from dumbbell.dossier.measures import PROPOSED
-from dumbbell.experiment.model import Experiment
+from dumbbell.experiment.model import Experiment, stack_of
 from dumbbell.sweeps.plan import Sweep, positions, without_sweep
 
 if TYPE_CHECKING:
@@ -189,12 +189,6 @@ def _transport(cc: str) -> str:
 def is_for_media(cc: str) -> bool:
     """Whether an algorithm controls media over RTP."""
     return cc.partition("(")[0].strip() in _core.media_algorithms()
-
-
-def stack_of(cc: str) -> str | None:
-    """The QUIC stack that an algorithm is of: "quinn" for "quinn:cubic"."""
-    name, colon, _ = cc.partition(":")
-    return name if colon and name in [stack for stack, _, _ in _core.quic_stacks()] else None
 
 
 def _size(values: Any) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dumbbell.dossier.scenarios import stack_of
+from dumbbell.experiment.model import stack_of
 from dumbbell.figures import style_of
 
 if TYPE_CHECKING:

@@ -427,6 +427,12 @@ class Experiment(_Table):
         return whole
 
 
+def stack_of(cc: str) -> str | None:
+    """The QUIC stack that an algorithm is of: "quinn" for "quinn:cubic"."""
+    name, colon, _ = cc.partition(":")
+    return name if colon and name in [stack for stack, _, _ in _core.quic_stacks()] else None
+
+
 def _parsed(content: Mapping[str, Any]) -> _core.ParsedExperiment:
     with experiment_errors():
         return _core.ParsedExperiment.from_json(as_json(dict(content)))
