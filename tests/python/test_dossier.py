@@ -439,6 +439,8 @@ def test_an_algorithm_of_a_quic_stack_is_evaluated_over_quic(tmp_path: Path) -> 
     [worst] = tomllib.loads(file.read_text())["flow"]
     assert (worst["cc"], worst["transport"]) == ("quinn:cubic", "quic")
     assert heading(dossier).startswith("quinn's CUBIC beside Reno and CUBIC")
+    titles = [column.title for column in dossier.table().columns]
+    assert titles[1:] == ["quinn's CUBIC", "Reno", "CUBIC"]
 
 
 def test_references_are_standards_track_algorithms() -> None:

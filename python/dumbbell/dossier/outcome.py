@@ -13,7 +13,7 @@ from dumbbell.display import Column, Table
 from dumbbell.dossier.clauses import SIMPLEST, WORST
 from dumbbell.dossier.scenarios import Scenario
 from dumbbell.dossier.verdict import MARKS, TOLERATED, Share, Verdict, together
-from dumbbell.figures import style_of
+from dumbbell.dossier.words import label
 
 if TYPE_CHECKING:
     import pathlib
@@ -178,7 +178,7 @@ class Dossier:
             + [MARKS[finding.verdict(cc)] for cc in self.algorithms]
             for finding in self.findings
         ]
-        labels = [style_of(cc).label for cc in self.algorithms]
+        labels = [label(cc) for cc in self.algorithms]
         return Table([Column("Evidence for or against"), *map(Column, labels)], rows)
 
     def depths(self) -> Table | None:
@@ -194,7 +194,7 @@ class Dossier:
                 for cc in self.algorithms if found else ():
                     cells = [found[ends][cc] if ends in found else None for ends in ranges]
                     counts = [f"{its.beyond} of {its.paths}" if its else None for its in cells]
-                    rows.append([f"{title} ({one.measure.id})", style_of(cc).label, *counts])
+                    rows.append([f"{title} ({one.measure.id})", label(cc), *counts])
         return Table(columns, rows) if rows else None
 
     def to_json(self) -> dict[str, Any]:
