@@ -93,6 +93,8 @@ mod linux {
         dict.set_item("late_p99_s", health.lateness.quantile(0.99))?;
         dict.set_item("late_max_s", health.max_lateness.as_secs_f64())?;
         dict.set_item("late_max_at_s", health.max_lateness_at.as_secs_f64())?;
+        dict.set_item("stall_max_s", health.max_stall.as_secs_f64())?;
+        dict.set_item("stall_max_at_s", health.max_stall_at.as_secs_f64())?;
         dict.set_item("applications_late_p95_s", health.application_lateness.quantile(0.95))?;
         dict.set_item("device_drops", health.device_drops)?;
         dict.set_item("refused", health.write_errors)?;

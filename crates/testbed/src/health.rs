@@ -13,6 +13,11 @@ pub struct Health {
     pub max_lateness: Span,
     /// Time at which the latest packet was due.
     pub max_lateness_at: Time,
+    /// The longest time that a processor stopped, whichever thread it had; zero without real-time
+    /// priority.
+    pub max_stall: Span,
+    /// Time at which that stall ended.
+    pub max_stall_at: Time,
     /// Lateness of the samples that the application thread took.
     pub application_lateness: Histogram,
     /// Packets that the TUN devices dropped before the emulator read them.
@@ -37,7 +42,7 @@ pub const MAX_STEAL: f64 = 0.05;
 const MEAN_LATENESS_RTTS: f64 = 0.01;
 /// Limit of the 99th percentile of packets' lateness, as a fraction of the shortest base RTT.
 const P99_LATENESS_RTTS: f64 = 0.05;
-/// Linux's minimum retransmission timeout, which is one limit of the maximum lateness. The others
+/// Linux's minimum retransmission timeout, which is one limit of the maximum lateness and stall. The others
 /// are the shortest base RTT and the drain time of the shortest full queue, because packets delayed
 /// by a stall arrive in a burst that overflows a shorter queue.
 const MIN_RTO: Span = Span::from_millis(200);
@@ -81,6 +86,7 @@ impl Health {
         );
         let latest = rtt.min(queue).min(MIN_RTO).max(MAX_LATENESS_FLOOR);
         limit("the latest packet was", self.max_lateness, latest);
+        limit("a processor stopped, and its next thread was", self.max_stall, latest);
         let p95 = Span::from_secs_f64(self.application_lateness.quantile(0.95).unwrap_or(0.0));
         limit(
             "one turn in twenty of applications was",

@@ -13,8 +13,8 @@
 //!   `tcp_socket` opens the sockets of TCP, `token` says which of them an event is for, and
 //!   `conversation` is an application that waits.
 //! - `capture` keeps the packets of logged flows.
-//! - `info` reads `TCP_INFO`; `bpf_state` (by `btf`) the variables of eBPF's BBRs; `health` measures
-//!   whether the machine kept up.
+//! - `info` reads `TCP_INFO`; `bpf_state` (by `btf`) the variables of eBPF's BBRs; `health` and
+//!   `stalls` measure whether the machine kept up.
 //!
 //! Namespaces, devices and programs are anonymous. They belong to a process namespace whose init is
 //! the calling process, so the kernel removes all of them when that process ends or is killed.
@@ -40,6 +40,7 @@ mod pool;
 mod program;
 mod run;
 mod settings;
+mod stalls;
 mod sys;
 mod tcp_flow;
 mod tcp_socket;

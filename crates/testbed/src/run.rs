@@ -13,6 +13,7 @@ use crate::host::{Host, MAX_PATHS, Side};
 use crate::pool::PacketRef;
 use crate::program::Program;
 use crate::settings::{KernelSettings, udp_mtu};
+use crate::stalls::{self, longest_stall};
 use crate::tcp_flow::{FlowSockets, TcpFlow};
 use crate::tcp_socket::{open_listener, open_sender};
 use crate::transfers::{TransferRuns, raise_file_limit};
@@ -28,6 +29,7 @@ use std::net::UdpSocket;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::ScopedJoinHandle;
 
 /// Delay before time 0 of a run, in which threads start.
 const STARTUP_DELAY: Span = Span::from_millis(50);
@@ -200,6 +202,11 @@ fn prepare_udp(
     datagram_flow::prepare(plan, ends, sockets)
 }
 
+/// What a thread returned; its panic becomes this thread's.
+fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
 struct Run<'a> {
     scenario: &'a Scenario,
     plans: Vec<FlowPlan>,
@@ -323,13 +330,23 @@ impl<'a> Run<'a> {
         let awake = if polls { None } else { CpuLatencyLock::acquire() };
         let steal = StealMeter::start();
         let was_short = tcp_memory_pressure();
-        let stop = AtomicBool::new(false);
+        let (stop, has_ended) = (AtomicBool::new(false), AtomicBool::new(false));
         let (mut measured, samples) = std::thread::scope(|scope| {
             let emulator = scope.spawn(|| emulator.run(duration, sample, &stop));
+            let watch = |processor| {
+                let has_ended = &has_ended;
+                scope.spawn(move || longest_stall(processor, clock, has_ended))
+            };
+            let watches: Vec<_> = stalls::processors().into_iter().map(watch).collect();
             let samples = driver.run(duration, sample, internals, progress);
             stop.store(samples.is_err(), Ordering::Relaxed);
-            let measured = emulator.join();
-            let measured = measured.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            let mut measured = joined(emulator);
+            has_ended.store(true, Ordering::Relaxed);
+            let stall = watches.into_iter().map(joined).max_by_key(|stall| stall.length);
+            if let (Ok(measured), Some(stall)) = (&mut measured, stall) {
+                measured.health.max_stall = stall.length;
+                measured.health.max_stall_at = stall.end;
+            }
             samples.and_then(|samples| Ok((measured?, samples)))
         })?;
         measured.health.steal = steal.steal().unwrap_or(0.0);
