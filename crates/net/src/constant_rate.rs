@@ -42,8 +42,13 @@ impl ConstantRate {
 
     /// When the last of `bytes` that arrive at `now` would depart, rounded down to the nanosecond.
     pub fn departure(&self, now: Time, bytes: u64) -> Time {
-        let work = u128::from(bytes) * BITS_PER_BYTE_TIMES_NANOS / u128::from(self.rate.get());
-        self.busy_until.max(now) + Span::from_nanos(work as u64)
+        let rate = self.rate.get();
+        // A division of 64 bits is several times as fast, and enough for 2 GB.
+        let work = match bytes.checked_mul(BITS_PER_BYTE_TIMES_NANOS as u64) {
+            Some(bits) => bits / rate,
+            None => (u128::from(bytes) * BITS_PER_BYTE_TIMES_NANOS / u128::from(rate)) as u64,
+        };
+        self.busy_until.max(now) + Span::from_nanos(work)
     }
 
     /// Accepts a packet of `size` bytes that arrives at `now`; returns the departure of its last

@@ -211,6 +211,12 @@ impl<P: Packet> Link<P> {
         }
     }
 
+    /// Whether there are such packets.
+    #[inline]
+    pub fn has_discarded(&self) -> bool {
+        self.managed.as_ref().is_some_and(|managed| managed.has_discarded())
+    }
+
     /// The next packet that was dropped after it was accepted, with time and reason.
     pub fn take_discarded(&mut self) -> Option<(Time, DropReason, P)> {
         self.managed.as_mut()?.take_discarded()

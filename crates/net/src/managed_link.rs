@@ -20,8 +20,8 @@ use std::sync::Arc;
 pub(crate) struct ManagedLink<P> {
     aqm: Option<AqmQueue<P>>,
     path: Path<P>,
-    /// Time of the last arrival or start of transmission.
-    last_event: Time,
+    /// When the next transmission starts; [`Time::MAX`] if no packet is queued.
+    next_start: Time,
     medium: Option<Medium<P>>,
     loss_steps: Option<LossSteps>,
     /// Packets lost by `loss_steps`.
@@ -167,7 +167,7 @@ impl<P: Packet> ManagedLink<P> {
         Some(ManagedLink {
             aqm,
             path,
-            last_event: Time::ZERO,
+            next_start: Time::MAX,
             medium,
             loss_steps,
             lost: 0,
@@ -184,14 +184,17 @@ impl<P: Packet> ManagedLink<P> {
         }
         self.transmit(now);
         let Some(aqm) = &mut self.aqm else { return self.path.push(now, packet) };
-        self.last_event = now;
+        let was_empty = self.next_start == Time::MAX;
         if let Some(medium) = &mut self.medium
-            && aqm.backlog().packets == 0
+            && was_empty
         {
             medium.contend(now);
         }
         aqm.enqueue(now, packet, self.path.shaper())?;
-        self.transmit(now);
+        if was_empty {
+            self.next_start = self.next_start_after(now);
+            self.transmit(now);
+        }
         Ok(())
     }
 
@@ -205,13 +208,7 @@ impl<P: Packet> ManagedLink<P> {
     /// Lower bound of the next delivery.
     #[inline(never)]
     pub(crate) fn next_arrival(&self) -> Time {
-        let has_backlog = self.aqm.as_ref().is_some_and(|aqm| aqm.backlog().packets > 0);
-        let start = match &self.medium {
-            _ if !has_backlog => Time::MAX,
-            Some(medium) => medium.next_start(),
-            None => self.path.shaper().service_start(self.last_event),
-        };
-        self.path.next_arrival().min(start + self.path.delay())
+        self.path.next_arrival().min(self.next_start + self.path.delay())
     }
 
     /// See [`Link::next_arrival_is_final`](crate::Link::next_arrival_is_final).
@@ -221,52 +218,51 @@ impl<P: Packet> ManagedLink<P> {
     }
 
     /// Starts all transmissions that start by `now`.
+    #[inline]
     fn transmit(&mut self, now: Time) {
-        if self.medium.is_some() {
-            return self.transmit_frames(now);
-        }
-        while let Some(aqm) = &mut self.aqm
-            && aqm.backlog().packets > 0
-        {
-            let start = self.path.shaper().service_start(self.last_event);
-            if start > now {
-                break;
-            }
-            self.last_event = start;
-            if let Some(packet) = aqm.dequeue(start) {
+        while self.next_start <= now {
+            let start = self.next_start;
+            if self.medium.is_some() {
+                self.transmit_frames(start);
+            } else if let Some(packet) = self.aqm.as_mut().and_then(|aqm| aqm.dequeue(start)) {
                 let sent = self.path.push(start, packet);
                 debug_assert!(sent.is_ok(), "a link without limit and losses accepts every packet");
             }
+            self.next_start = self.next_start_after(start);
         }
     }
 
-    /// The same on a shared medium, where a transmission has several frames, which arrive together.
-    fn transmit_frames(&mut self, now: Time) {
+    /// When the next transmission starts, after `now` or at it; [`Time::MAX`] if no packet is queued.
+    fn next_start_after(&self, now: Time) -> Time {
+        match (&self.aqm, &self.medium) {
+            (Some(aqm), _) if aqm.backlog().packets == 0 => Time::MAX,
+            (Some(_), Some(medium)) => medium.next_start(),
+            (Some(_), None) => self.path.shaper().service_start(now),
+            (None, _) => Time::MAX,
+        }
+    }
+
+    /// Starts a transmission on a shared medium: several frames, which arrive together.
+    fn transmit_frames(&mut self, start: Time) {
         let ManagedLink { aqm: Some(aqm), medium: Some(medium), path, .. } = self else { return };
         let Path::Delayed(link, delay_stage) = path else { return };
-        while aqm.backlog().packets > 0 {
-            let start = medium.next_start();
-            if start > now {
-                break;
-            }
-            let (data, rate) = (Medium::<P>::data_start(start), link.shaper().rate(start));
-            while aqm.backlog().packets > 0 && medium.has_room(rate) {
-                let Some(packet) = aqm.dequeue(start) else { continue };
-                let size = packet.size();
-                let sent = link.push(data, SizeOnly(Medium::<P>::frame_bytes(size)));
-                debug_assert!(sent.is_ok(), "a link without limit and losses accepts every packet");
-                self.padding += u64::from(Medium::<P>::frame_bytes(size) - size);
-                medium.add(packet, size);
-            }
-            if medium.frames.is_empty() {
-                break; // the AQM dropped all
-            }
-            let arrival = link.last_arrival();
-            for packet in medium.frames.drain(..) {
-                delay_stage.push(arrival, packet);
-            }
-            medium.finish(link.shaper().busy_until(), rate);
+        let (data, rate) = (Medium::<P>::data_start(start), link.shaper().rate(start));
+        while aqm.backlog().packets > 0 && medium.has_room(rate) {
+            let Some(packet) = aqm.dequeue(start) else { continue };
+            let size = packet.size();
+            let sent = link.push(data, SizeOnly(Medium::<P>::frame_bytes(size)));
+            debug_assert!(sent.is_ok(), "a link without limit and losses accepts every packet");
+            self.padding += u64::from(Medium::<P>::frame_bytes(size) - size);
+            medium.add(packet, size);
         }
+        if medium.frames.is_empty() {
+            return; // the AQM dropped all
+        }
+        let arrival = link.last_arrival();
+        for packet in medium.frames.drain(..) {
+            delay_stage.push(arrival, packet);
+        }
+        medium.finish(link.shaper().busy_until(), rate);
     }
 
     /// The number of packets on the link.
@@ -306,6 +302,11 @@ impl<P: Packet> ManagedLink<P> {
         if let Some(aqm) = &mut self.aqm {
             aqm.record_discarded();
         }
+    }
+
+    #[inline]
+    pub(crate) fn has_discarded(&self) -> bool {
+        self.aqm.as_ref().is_some_and(AqmQueue::has_discarded)
     }
 
     pub(crate) fn take_discarded(&mut self) -> Option<(Time, DropReason, P)> {

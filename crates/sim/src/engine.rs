@@ -379,7 +379,7 @@ where
         let link = &mut self.links[number as usize];
         let routed = link.pop(self.now);
         self.arrivals.set(number, link.next_arrival());
-        if !link.next_arrival_is_final() {
+        if !link.next_arrival_is_final() && link.has_discarded() {
             self.report_discarded(LinkId(number));
         }
         if self.prefetch_enabled {
@@ -431,7 +431,7 @@ where
             }
             Err(why) => self.observer.on_dropped(self.now, routing.from(), to, why, packet),
         }
-        if !was_final {
+        if !was_final && self.links[to.0 as usize].has_discarded() {
             self.report_discarded(to);
         }
     }

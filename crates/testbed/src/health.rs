@@ -69,27 +69,27 @@ impl Health {
         let mut limit = |what: &str, found: Span, limit: Span| {
             if found > limit {
                 let (found, limit) = (ms(found), ms(limit));
-                warnings.push(format!("{what} {found} late (the limit is {limit})"));
+                warnings.push(format!("{what} (the limit is {limit})").replace("{}", &found));
             }
         };
         let mean = Span::from_secs_f64(self.lateness.mean().unwrap_or(0.0));
         limit(
-            "packets were on average",
+            "packets were on average {} late",
             mean,
             rtt.mul_f64(MEAN_LATENESS_RTTS).max(MEAN_LATENESS_FLOOR),
         );
         let p99 = Span::from_secs_f64(self.lateness.quantile(0.99).unwrap_or(0.0));
         limit(
-            "one packet in a hundred was",
+            "one packet in a hundred was {} late",
             p99,
             rtt.mul_f64(P99_LATENESS_RTTS).max(P99_LATENESS_FLOOR),
         );
         let latest = rtt.min(queue).min(MIN_RTO).max(MAX_LATENESS_FLOOR);
-        limit("the latest packet was", self.max_lateness, latest);
-        limit("a processor stopped, and its next thread was", self.max_stall, latest);
+        limit("the latest packet was {} late", self.max_lateness, latest);
+        limit("a processor stopped for {}", self.max_stall, latest);
         let p95 = Span::from_secs_f64(self.application_lateness.quantile(0.95).unwrap_or(0.0));
         limit(
-            "one turn in twenty of applications was",
+            "one turn in twenty of applications was {} late",
             p95,
             rtt.mul_f64(APPLICATION_P95_RTTS).max(APPLICATION_P95_FLOOR),
         );
@@ -188,6 +188,7 @@ mod tests {
     fn each_exceeded_limit_gives_a_warning_with_its_value() {
         let mut health =
             Health { max_lateness: Span::from_millis(300), steal: 0.2, ..Health::default() };
+        health.max_stall = Span::from_millis(250);
         health.device_drops = 7;
         health.tcp_memory_pressure = true;
         (0..100).for_each(|_| health.lateness.record(Span::from_millis(20)));
@@ -195,6 +196,7 @@ mod tests {
         for text in [
             "average 20.000 ms late",
             "latest packet was 300.000 ms",
+            "a processor stopped for 250.000 ms (the limit is 100.000 ms)",
             "7 packets",
             "20.0 %",
             "tcp_mem",

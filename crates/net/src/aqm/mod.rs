@@ -253,6 +253,11 @@ impl<P: Packet> AqmQueue<P> {
         self.counters.records_discarded = true;
     }
 
+    #[inline]
+    pub(crate) fn has_discarded(&self) -> bool {
+        !self.counters.discarded.is_empty()
+    }
+
     /// The next packet that was dropped after it was accepted, with time and reason.
     pub(crate) fn take_discarded(&mut self) -> Option<(Time, DropReason, P)> {
         self.counters.discarded.pop_front()
