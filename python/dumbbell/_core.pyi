@@ -81,8 +81,7 @@ class Health(TypedDict):
     late_p99_s: float | None
     late_max_s: float
     late_max_at_s: float
-    stall_max_s: float
-    stall_max_at_s: float
+    stalls_s: list[tuple[float, float]]
     applications_late_p95_s: float | None
     device_drops: int
     refused: int

@@ -1,5 +1,6 @@
 //! Health of a run: whether the machine was fast enough for the results to be trusted.
 
+use crate::stalls::Stall;
 use dumbbell_sim::Histogram;
 use dumbbell_units::{Span, Time};
 use std::fs;
@@ -13,11 +14,8 @@ pub struct Health {
     pub max_lateness: Span,
     /// Time at which the latest packet was due.
     pub max_lateness_at: Time,
-    /// The longest time that a processor stopped, whichever thread it had; zero without real-time
-    /// priority.
-    pub max_stall: Span,
-    /// Time at which that stall ended.
-    pub max_stall_at: Time,
+    /// The times for which a processor stopped, whichever thread it had; none without real-time priority.
+    pub stalls: Vec<Stall>,
     /// Lateness of the samples that the application thread took.
     pub application_lateness: Histogram,
     /// Packets that the TUN devices dropped before the emulator read them.
@@ -59,6 +57,11 @@ const APPLICATION_P95_RTTS: f64 = 0.2;
 const APPLICATION_P95_FLOOR: Span = Span::from_millis(2);
 
 impl Health {
+    /// The longest of `stalls`.
+    pub fn longest_stall(&self) -> Option<&Stall> {
+        self.stalls.iter().max_by_key(|stall| stall.length)
+    }
+
     /// Reasons not to trust the run; empty if all limits are met.
     ///
     /// `rtt` is the shortest base RTT of the flows, `queue` the shortest time in which a full queue
@@ -86,7 +89,8 @@ impl Health {
         );
         let latest = rtt.min(queue).min(MIN_RTO).max(MAX_LATENESS_FLOOR);
         limit("the latest packet was {} late", self.max_lateness, latest);
-        limit("a processor stopped for {}", self.max_stall, latest);
+        let stall = self.longest_stall().map_or(Span::ZERO, |stall| stall.length);
+        limit("a processor stopped for {}", stall, latest);
         let p95 = Span::from_secs_f64(self.application_lateness.quantile(0.95).unwrap_or(0.0));
         limit(
             "one turn in twenty of applications was {} late",
@@ -188,7 +192,8 @@ mod tests {
     fn each_exceeded_limit_gives_a_warning_with_its_value() {
         let mut health =
             Health { max_lateness: Span::from_millis(300), steal: 0.2, ..Health::default() };
-        health.max_stall = Span::from_millis(250);
+        health.stalls =
+            [30, 250, 2].map(|ms| Stall { length: Span::from_millis(ms), end: Time::ZERO }).into();
         health.device_drops = 7;
         health.tcp_memory_pressure = true;
         (0..100).for_each(|_| health.lateness.record(Span::from_millis(20)));

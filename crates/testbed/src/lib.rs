@@ -54,3 +54,4 @@ pub use error::TestbedError;
 pub use health::{Health, MAX_STEAL, StealMeter};
 pub use host::{die_with_parent, isolate};
 pub use run::{TestbedOutcome, run};
+pub use stalls::Stall;

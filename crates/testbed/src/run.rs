@@ -13,7 +13,7 @@ use crate::host::{Host, MAX_PATHS, Side};
 use crate::pool::PacketRef;
 use crate::program::Program;
 use crate::settings::{KernelSettings, udp_mtu};
-use crate::stalls::{self, longest_stall};
+use crate::stalls;
 use crate::tcp_flow::{FlowSockets, TcpFlow};
 use crate::tcp_socket::{open_listener, open_sender};
 use crate::transfers::{TransferRuns, raise_file_limit};
@@ -335,17 +335,16 @@ impl<'a> Run<'a> {
             let emulator = scope.spawn(|| emulator.run(duration, sample, &stop));
             let watch = |processor| {
                 let has_ended = &has_ended;
-                scope.spawn(move || longest_stall(processor, clock, has_ended))
+                scope.spawn(move || stalls::watch(processor, clock, duration, has_ended))
             };
             let watches: Vec<_> = stalls::processors().into_iter().map(watch).collect();
             let samples = driver.run(duration, sample, internals, progress);
             stop.store(samples.is_err(), Ordering::Relaxed);
             let mut measured = joined(emulator);
             has_ended.store(true, Ordering::Relaxed);
-            let stall = watches.into_iter().map(joined).max_by_key(|stall| stall.length);
-            if let (Ok(measured), Some(stall)) = (&mut measured, stall) {
-                measured.health.max_stall = stall.length;
-                measured.health.max_stall_at = stall.end;
+            let stalls = watches.into_iter().flat_map(joined).collect();
+            if let Ok(measured) = &mut measured {
+                measured.health.stalls = stalls;
             }
             samples.and_then(|samples| Ok((measured?, samples)))
         })?;

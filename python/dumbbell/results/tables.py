@@ -119,11 +119,11 @@ class RunOutput:
     frames: pl.DataFrame = field(default_factory=pl.DataFrame)
     segments: pl.DataFrame = field(default_factory=pl.DataFrame)
     # How well the machine did with real packets: lateness of packets (``late_mean_s``,
-    # ``late_p99_s``, ``late_max_s``, and when the latest was due, ``late_max_at_s``), the longest
-    # time that a processor stopped (``stall_max_s``, ``stall_max_at_s``), packets that devices
-    # dropped, the share of the processors that was stolen, whether they were kept from sleeping
-    # (``awake``), whether the kernel had too little memory for TCP (``short_of_memory``). Empty for
-    # a simulation.
+    # ``late_p99_s``, ``late_max_s``, and when the latest was due, ``late_max_at_s``), the times at
+    # which a processor went on after a stop, and for how long it had stopped (``stalls_s``), packets
+    # that devices dropped, the share of the processors that was stolen, whether they were kept from
+    # sleeping (``awake``), whether the kernel had too little memory for TCP (``short_of_memory``).
+    # Empty for a simulation.
     health: dict[str, Any] = field(default_factory=dict)
     # Why the run is invalid; empty if it is valid.
     invalid_reasons: list[str] = field(default_factory=list)
