@@ -120,7 +120,7 @@ class RunOutput:
     segments: pl.DataFrame = field(default_factory=pl.DataFrame)
     # How well the machine did with real packets: lateness of packets (``late_mean_s``,
     # ``late_p99_s``, ``late_max_s``, and when the latest was due, ``late_max_at_s``), the times at
-    # which a processor went on after a stop, and for how long it had stopped (``stalls_s``), packets
+    # which a processor went on after a stop, and how long it had stopped (``stalls_s``), packets
     # that devices dropped, the share of the processors that was stolen, whether they were kept from
     # sleeping (``awake``), whether the kernel had too little memory for TCP (``short_of_memory``).
     # Empty for a simulation.
