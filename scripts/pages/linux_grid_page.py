@@ -263,16 +263,16 @@ What runs and captures show of them:
 
 - **`alone-bbr-10`, `alone-bbr-7`, `alone-cubic-10`: runs of Linux that differ.** Each was run again
   with the same seed. `alone-bbr-10` had 3.8 to 4.1 ms in five runs and 5.1 ms in three, simulated
-  3.8 to 3.9 with each of 20 seeds. In one of the three BBR filled the queue for 3 s in the middle of
-  the run; why is not known. `alone-bbr-7` had 18.3 ms, as simulated, and `alone-cubic-10` 13.8 ms.
+  3.8 to 3.9 with each of 20 seeds. In one of the three BBR filled the queue for 3 s in the middle
+  of the run; why is not known. `alone-bbr-7` had 18.3 ms, as simulated, and `alone-cubic-10` 13.8 ms.
 - **`losses-bbr-4`: not known.** BBRv1 left Startup after 3 s, in the simulator a second later and
   after another thousand lost packets; two runs of Linux agree. From then on both retransmit 3 to 13
   packets a second.
 - **`short-cubic-2`: likely the machine.** In one second of an earlier run of Linux, which is not in
   the table, 349 packets of the long flow were lost at a window at which it otherwise loses two: as
   after a stall of 8 ms, which the host of this virtual machine causes at times.
-- **`short-reno-1`: chance.** In an earlier run the window of the long flow differed by one packet at
-  most up to 25 s. Then the last transfer caused a loss in Linux, and none in the simulator.
+- **`short-reno-1`: chance.** In an earlier run the window of the long flow differed by one packet
+  at most up to 25 s. Then the last transfer caused a loss in Linux, and none in the simulator.
 - **`marks-fq_codel+cubic-1`, `ports-bbr2-1`, `ports-bbr3-1`: not known.** Jitter as on the testbed
   is not the reason.
 - Of the other cells with several flows no cause is known. Most are *undecided*, as two or three
