@@ -264,7 +264,8 @@ What runs and captures show of them:
 - **`alone-bbr-10`, `alone-bbr-7`, `alone-cubic-10`: runs of Linux that differ.** Each was run again
   with the same seed. `alone-bbr-10` had 3.8 to 4.1 ms in five runs and 5.1 ms in three, simulated
   3.8 to 3.9 with each of 20 seeds. In one of the three BBR filled the queue for 3 s in the middle
-  of the run; why is not known. `alone-bbr-7` had 18.3 ms, as simulated, and `alone-cubic-10` 13.8 ms.
+  of the run; why is not known. `alone-bbr-7` had 18.3 ms, as simulated, and `alone-cubic-10`
+  13.8 ms.
 - **`losses-bbr-4`: not known.** BBRv1 left Startup after 3 s, in the simulator a second later and
   after another thousand lost packets; two runs of Linux agree. From then on both retransmit 3 to 13
   packets a second.
