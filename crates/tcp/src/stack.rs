@@ -171,10 +171,14 @@ impl Stack {
         self.receive_window < LARGE_WINDOW
     }
 
-    /// Packets that the receive buffer has room for at its maximum: one of 1448 bytes takes 2304
-    /// (`scaling_ratio`).
+    /// Packets that the receive buffer has room for at its maximum.
     pub(crate) fn max_received(&self) -> u32 {
-        packets(self.tcp_rmem, u64::from(self.mss) * 2304 / 1448)
+        packets(self.tcp_rmem, self.received_size())
+    }
+
+    /// Bytes of the receive buffer that a packet takes: 2304 for one of 1448 (`scaling_ratio`).
+    pub fn received_size(&self) -> u64 {
+        u64::from(self.mss) * 2304 / 1448
     }
 
     /// Packets that the send buffer has room for at its maximum: 64 KiB share one `sk_buff` and its

@@ -274,14 +274,7 @@ impl<'a> Run<'a> {
                 } else {
                     let (dialogue, log) = scenario.dialogue(flow, &plan).unzip();
                     run.app_logs.0.extend(log.map(|log| (number, log)));
-                    run.flows.push(TcpFlow::new(
-                        number,
-                        spec,
-                        plan,
-                        sockets,
-                        &group.settings,
-                        dialogue,
-                    ));
+                    run.flows.push(TcpFlow::new(number, spec, plan, sockets, dialogue));
                 }
             }
             run.hosts.push(made.hosts);

@@ -31,8 +31,8 @@ pub(crate) struct KernelSettings {
     pub(crate) sysctls: Vec<(&'static str, String)>,
     /// Whether sockets pace even if the algorithm sets no rate.
     pub(crate) pacing: bool,
-    /// Maximum advertised receive window, bytes; `None` for the kernel's default.
-    pub(crate) receive_window: Option<u32>,
+    /// Size of the receive buffer, bytes; `None` for one that grows.
+    pub(crate) receive_buffer: Option<u64>,
 }
 
 impl KernelSettings {
@@ -83,14 +83,14 @@ impl KernelSettings {
             quick_ack: false,
         };
         let receiver = RouteMetrics { quick_ack: !stack.delayed_ack, ..RouteMetrics::default() };
-        let window = u64::from(stack.receive_window) * u64::from(stack.mss);
+        let buffer = u64::from(stack.receive_window) * stack.received_size();
         Ok(KernelSettings {
             mtu: bulk.max(u32::from(stack.mss) + u32::from(stack.header)),
             gso_max_segs: (!stack.tso).then_some(1),
             route_metrics: [sender, receiver],
             sysctls,
             pacing: stack.pacing,
-            receive_window: (window < u64::from(MAX_SOCKET_BUFFER / 2)).then_some(window as u32),
+            receive_buffer: stack.receive_window_is_set().then_some(buffer),
         })
     }
 }

@@ -6,8 +6,6 @@ use crate::conversation::Conversation;
 use crate::error::TestbedError;
 use crate::host::Side;
 use crate::info::{self, TcpInfo};
-use crate::settings::KernelSettings;
-use crate::tcp_socket::limit_window;
 use dumbbell_net::Application;
 use dumbbell_sim::{FlowPlan, FlowRow, FlowSpec, Internals, SeriesRow};
 use dumbbell_tcp::Dialogue;
@@ -51,8 +49,6 @@ pub(crate) struct TcpFlow {
     application: Option<Application>,
     /// The application, if it is one that waits for what it sent.
     conversation: Option<Conversation>,
-    /// Maximum receive window, bytes.
-    receive_window: Option<u32>,
     is_paced: bool,
     /// The name of the kernel's algorithm.
     kernel_cc: String,
@@ -91,7 +87,6 @@ impl TcpFlow {
         flow: &FlowSpec,
         plan: FlowPlan,
         sockets: FlowSockets,
-        settings: &KernelSettings,
         dialogue: Option<Box<dyn Dialogue>>,
     ) -> TcpFlow {
         if dialogue.is_some() {
@@ -104,7 +99,7 @@ impl TcpFlow {
             application: Application::from_rates(&flow.write_rates(), flow.stack.mss),
             conversation: dialogue.map(Conversation::new),
             listener: Some(sockets.listener),
-            ..TcpFlow::endless(number, flow, plan, sockets.sender, settings)
+            ..TcpFlow::endless(number, flow, plan, sockets.sender)
         }
     }
 
@@ -117,26 +112,18 @@ impl TcpFlow {
         bytes: u64,
         sender: OwnedFd,
         peer: SocketAddrV4,
-        settings: &KernelSettings,
     ) -> TcpFlow {
-        TcpFlow { bytes, peer, ..TcpFlow::endless(number, flow, plan, sender, settings) }
+        TcpFlow { bytes, peer, ..TcpFlow::endless(number, flow, plan, sender) }
     }
 
     /// A connection that is never out of data, before its start.
-    fn endless(
-        number: u32,
-        flow: &FlowSpec,
-        plan: FlowPlan,
-        sender: OwnedFd,
-        settings: &KernelSettings,
-    ) -> TcpFlow {
+    fn endless(number: u32, flow: &FlowSpec, plan: FlowPlan, sender: OwnedFd) -> TcpFlow {
         TcpFlow {
             number,
             stop: None,
             bytes: u64::MAX,
             application: None,
             conversation: None,
-            receive_window: settings.receive_window,
             is_paced: flow.stack.pacing || sets_pacing_rate(&flow.cc),
             kernel_cc: kernel_name(flow).to_owned(),
             bpf_state: None,
@@ -312,10 +299,6 @@ impl TcpFlow {
                 Err(Errno::INTR) => {}
                 Err(_) => break,
             }
-        }
-        if let Some(window) = self.receive_window {
-            // A connection that has failed has no window to limit.
-            let _ = limit_window(receiver, window);
         }
         let received = self.received;
         if self.conversation.as_mut().is_some_and(|one| one.requests_next(received)) {

@@ -12,7 +12,6 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, listen, sockopt}
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-const TCP_WINDOW_CLAMP: i32 = 10;
 const TCP_NOTSENT_LOWAT: i32 = 25;
 /// Limit of unsent data in a socket (TCP_NOTSENT_LOWAT), bytes.
 ///
@@ -97,10 +96,10 @@ fn algorithm_unavailable(flow: &FlowSpec, cc: &str, error: Errno) -> TestbedErro
     TestbedError::unavailable(format!("use the algorithm \"{cc}\""), remedy)(error)
 }
 
-/// Limits the receive window, bytes. Since Linux 6.10 the kernel replaces the limit whenever its
-/// estimate of the overhead of packets changes (`tcp_measure_rcv_mss`), and when the buffer grows.
-pub(crate) fn limit_window(socket: &OwnedFd, window: u32) -> std::io::Result<()> {
-    setsockopt(socket, libc::IPPROTO_TCP, TCP_WINDOW_CLAMP, &window.to_ne_bytes())
+/// Sets the size of the receive buffer, bytes; the kernel doubles what it is given.
+fn set_receive_buffer(socket: &OwnedFd, size: u64) -> std::io::Result<()> {
+    let half = i32::try_from(size / 2).unwrap_or(i32::MAX);
+    setsockopt(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &half.to_ne_bytes())
 }
 
 /// Opens the listening socket; call in the receiver's namespace.
@@ -110,8 +109,9 @@ pub(crate) fn open_listener(
     settings: &KernelSettings,
 ) -> Result<OwnedFd, TestbedError> {
     let socket = open_socket(!flow.additional_subflows.is_empty())?;
-    if let Some(window) = settings.receive_window {
-        limit_window(&socket, window).map_err(TestbedError::failed("limited a receive window"))?;
+    if let Some(size) = settings.receive_buffer {
+        set_receive_buffer(&socket, size)
+            .map_err(TestbedError::failed("set the size of a receive buffer"))?;
     }
     bind(&socket, &address(Side::Receiver, plan.pair, RECEIVER_PORT))
         .and_then(|()| listen(&socket, BACKLOG))

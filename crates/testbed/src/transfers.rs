@@ -117,7 +117,7 @@ impl TransferRuns {
             own.iter().map(open).collect::<Result<Vec<_>, _>>()
         })?;
         self.waiting.extend(own.into_iter().zip(sockets).map(|((plan, bytes), socket)| {
-            TcpFlow::transfer(number, flow, plan, bytes, socket, peer, settings)
+            TcpFlow::transfer(number, flow, plan, bytes, socket, peer)
         }));
         self.waiting.make_contiguous().sort_by_key(TcpFlow::pair);
         let (closed, errors) = (FlowRow::default(), Vec::new());
