@@ -34,6 +34,8 @@ pub(crate) struct ReceiveWindow {
     last_tsecr: u16,
     /// Packets in the buffer, which are those out of order.
     queued: u32,
+    /// End of the window that was advertised.
+    end: u32,
 }
 
 impl ReceiveWindow {
@@ -58,12 +60,18 @@ impl ReceiveWindow {
             rtt_us: 0,
             last_tsecr: 0,
             queued: 0,
+            end: 0,
         }
     }
 
-    /// Window to advertise.
+    /// Advertises the window beyond `rcv_nxt`. Its end never moves back (`tcp_select_window`).
     #[inline]
-    pub(crate) fn advertised(&self) -> u32 {
+    pub(crate) fn advertise(&mut self, rcv_nxt: u32) -> u32 {
+        self.end = self.end.max(rcv_nxt.saturating_add(self.window()));
+        self.end - rcv_nxt
+    }
+
+    fn window(&self) -> u32 {
         self.rcv_ssthresh.min(self.free_space())
     }
 
@@ -84,16 +92,14 @@ impl ReceiveWindow {
         self.rtt_us = if is_less { 8 * sample } else { smoothed };
     }
 
-    /// The application reads `read` packets up to `rcv_nxt`, of which one has just arrived. Returns
-    /// whether the advertised window grew.
+    /// The application reads `read` packets up to `rcv_nxt`, of which one has just arrived.
     ///
     /// Linux measures at the first packet that is read and subtracts those not read yet
     /// (`inq`), so that packets which waited for a retransmission count in the next round trip.
     #[inline]
-    pub(crate) fn on_read(&mut self, now: Time, rcv_nxt: u32, read: u32, stack: &Stack) -> bool {
+    pub(crate) fn on_read(&mut self, now: Time, rcv_nxt: u32, read: u32, stack: &Stack) {
         let waited = read - 1;
         self.queued -= waited;
-        let grew = self.grow_window();
         if now.since(self.round_start_time) >= Span::from_micros(u64::from(self.rtt_us >> 3)) {
             let copied_seq = rcv_nxt - waited;
             let copied = (copied_seq - self.round_start).saturating_sub(waited);
@@ -102,17 +108,23 @@ impl ReceiveWindow {
             }
             (self.round_start, self.round_start_time) = (copied_seq, now);
         }
-        grew
+    }
+
+    /// Whether the window beyond `rcv_nxt` is at least twice what was advertised, which is at most
+    /// half of the buffer.
+    pub(crate) fn has_doubled(&self, rcv_nxt: u32) -> bool {
+        let twice = 2 * (self.end - rcv_nxt);
+        twice <= self.window_clamp && self.window() >= twice
     }
 
     /// A packet arrived out of order; the packets beyond the next one span `span`.
     pub(crate) fn on_queued(&mut self, stack: &Stack, span: u32) {
         self.queued += 1;
-        self.grow_window();
+        self.grow();
         self.grow_buffer(stack, self.space, span);
     }
 
-    fn grow_window(&mut self) -> bool {
+    pub(crate) fn grow(&mut self) -> bool {
         let room = self.free_space().saturating_sub(self.rcv_ssthresh);
         self.rcv_ssthresh += room.min(2);
         room > 0
@@ -151,10 +163,11 @@ mod tests {
             window.measure_rtt(now, tsval(sent_at));
             for _ in 0..packets {
                 rcv_nxt += 1;
+                window.grow();
                 window.on_read(now, rcv_nxt, 1, stack);
             }
             sent_at = now;
-            window.advertised()
+            window.window()
         };
         rounds.iter().map(round).collect()
     }
@@ -180,9 +193,11 @@ mod tests {
         let stack = Stack { receive_window: 40, ..Stack::linux() };
         let mut window = ReceiveWindow::new(&stack);
         (1..=15).for_each(|span| window.on_queued(&stack, span));
-        assert_eq!(window.advertised(), 25);
+        assert_eq!(window.advertise(0), 25);
+        // The first one arrives, and the application has not read yet.
+        assert_eq!(window.advertise(16), 25);
         window.on_read(Time::ZERO, 16, 16, &stack);
-        assert_eq!(window.advertised(), 40);
+        assert_eq!(window.window(), 40);
     }
 
     #[test]
@@ -190,6 +205,6 @@ mod tests {
         let stack = Stack { receive_window: 300, ..Stack::linux() };
         assert_eq!(advertised_after(&stack, &[10, 1_000, 4_000]), [65, 300, 300]);
         let fixed = Stack { autotuning: false, ..stack };
-        assert_eq!(ReceiveWindow::new(&fixed).advertised(), 300);
+        assert_eq!(ReceiveWindow::new(&fixed).window(), 300);
     }
 }

@@ -171,9 +171,8 @@ impl Receiver {
             self.window.measure_rtt(now, segment.tsecr());
         }
         if segment.number == self.rcv_nxt {
-            let read = self.advance_rcv_nxt();
-            let window_grows =
-                self.stack.autotuning && self.window.on_read(now, self.rcv_nxt, read, &self.stack);
+            let arrived = self.advance_rcv_nxt();
+            let window_grows = self.stack.autotuning && self.window.grow();
             self.unacked += 1;
             if !self.out_of_order.is_empty() {
                 self.ack_out_of_order(now);
@@ -188,9 +187,30 @@ impl Receiver {
             } else {
                 self.ack_at = now + Span::from_nanos(self.stack.delayed_ack_ns);
             }
+            if self.stack.autotuning {
+                self.read(now, arrived);
+            }
         } else {
             self.queue_out_of_order(now, segment.number);
             self.ack_out_of_order(now);
+        }
+    }
+
+    /// The application reads `packets`, all that there are up to `rcv_nxt`.
+    ///
+    /// Those that waited for a retransmission still occupy the buffer when this is acknowledged. If
+    /// reading frees at least as much as the window that was advertised, that is told at once
+    /// (`__tcp_cleanup_rbuf`).
+    #[inline]
+    fn read(&mut self, now: Time, packets: u32) {
+        let is_acknowledged = packets > 1 && self.reply.is_some();
+        if is_acknowledged {
+            let flags = self.reply.take().unwrap_or_default();
+            self.pending_ack = Some(Box::new(self.build_ack(now, flags)));
+        }
+        self.window.on_read(now, self.rcv_nxt, packets, &self.stack);
+        if is_acknowledged && self.window.has_doubled(self.rcv_nxt) {
+            self.reply = Some(Flags::default());
         }
     }
 
@@ -325,7 +345,7 @@ impl Receiver {
             marked,
             ..Segment::default()
         };
-        segment.set_window(self.window.advertised(), tsval(now));
+        segment.set_window(self.window.advertise(self.rcv_nxt), tsval(now));
         let mut blocks = 0;
         if self.dsack != NO_PACKET || !self.out_of_order.is_empty() {
             blocks = self.write_sack_blocks(&mut segment);

@@ -145,3 +145,14 @@ fn compressed_acknowledgements_come_at_the_end_of_the_timers_slack() {
     // A twentieth of 10.15 ms and 0.1 ms, from the next packet on; a packet takes 0.15 ms.
     assert!((700..=760).contains(&longest), "{longest} us");
 }
+
+#[test]
+fn what_waited_for_a_retransmission_occupies_the_buffer_until_it_is_read() {
+    let stack = Stack { initial_window: 30, receive_window: 40, ..Stack::linux() };
+    let bytes = Some(30 * MSS);
+    let mut connection = TestConnection::new(Flow { stack, bytes, ..Flow::default() });
+    connection.run(millis(1_000), losing(&[5]));
+    let last = connection.acks.iter().filter(|(_, ack)| ack.number == 30);
+    let windows: Vec<u32> = last.map(|(_, ack)| ack.window()).collect();
+    assert_eq!(windows, [40 - 24, 40], "24 packets waited for packet 5; then they are read");
+}
