@@ -261,21 +261,25 @@ marks do not agree. Small values may agree beyond the band, by the absolute tole
 _CAUSES: Final = """\
 What runs and captures show of them:
 
-- **`alone-bbr-10`, `alone-bbr-7`, `alone-cubic-10`: runs of Linux that differ.** Each was run again
-  with the same seed. `alone-bbr-10` had 3.8 to 4.1 ms in five runs and 5.1 ms in three, simulated
-  3.8 to 3.9 with each of 20 seeds. In one of the three BBR filled the queue for 3 s in the middle
-  of the run; why is not known. `alone-bbr-7` had 18.3 ms, as simulated, and `alone-cubic-10`
-  13.8 ms.
-- **`losses-bbr-4`: not known.** BBRv1 left Startup after 3 s, in the simulator a second later and
-  after another thousand lost packets; two runs of Linux agree. From then on both retransmit 3 to 13
-  packets a second.
+- **`alone-bbr-10`, `alone-bbr-7`, `ports-bbr2-1`: the machine.** BBR sends 1.25 times its estimate
+  in one of eight round trips. If a processor stops then, and what waited is acknowledged within a
+  millisecond, the estimate is too high for ten round trips, and the queue that this builds takes
+  seconds to drain. A trace of `alone-bbr-10` has it: the estimate rose by 7 % and the queue to 28 ms.
+  [The same stop in the simulator](../notes/2026-11-testbed.md#stops-and-bbr) raises the mean delay
+  from 3.8 to as much as 5.4 ms in `alone-bbr-10` (Linux 3.8 to 4.1 in nine runs, 5.1 in four), from
+  18.3 to as much as 37 ms in `alone-bbr-7` (Linux 18.3 and 25.1), from 1.74 to as much as 3.5 ms in
+  `ports-bbr2-1` (Linux 2.51). `ports-bbr3-1` is likely the same: 2.8 to 3.2 ms with one stop.
+- **`alone-cubic-10`: runs of Linux that differ**, 6.9 and 13.8 ms with the same seed.
 - **`short-cubic-2`: likely the machine.** In one second of an earlier run of Linux, which is not in
   the table, 349 packets of the long flow were lost at a window at which it otherwise loses two: as
   after a stall of 8 ms, which the host of this virtual machine causes at times.
 - **`short-reno-1`: chance.** In an earlier run the window of the long flow differed by one packet
   at most up to 25 s. Then the last transfer caused a loss in Linux, and none in the simulator.
-- **`marks-fq_codel+cubic-1`, `ports-bbr2-1`, `ports-bbr3-1`: not known.** Jitter as on the testbed
-  is not the reason.
+- **`marks-fq_codel+cubic-1`: the start.** In the fourth round trip the receive window limits Linux in
+  nine of twelve flows that were started again, and never in the simulator: 62 to 74 packets are in
+  flight, not 80. Slow start then ends later and higher, and CUBIC remembers that for 15 s. Likely
+  the application reads late: packets of a burst that it has not read are subtracted from what the
+  window grows by.
 - Of the other cells with several flows no cause is known. Most are *undecided*, as two or three
   runs are too few for an interval as narrow as the tolerance.
 
