@@ -264,7 +264,7 @@ What runs and captures show of them:
 - **`alone-bbr-10`, `alone-bbr-7`, `ports-bbr2-1`: the machine.** BBR sends 1.25 times its estimate
   in one of eight round trips. If a processor stops then, and what waited is acknowledged within a
   millisecond, the estimate is too high for ten round trips, and the queue that this builds takes
-  seconds to drain. A trace of `alone-bbr-10` has it: the estimate rose by 7 % and the queue to 28 ms.
+  seconds to drain. A trace of `alone-bbr-10` has it: the estimate rose by 7 %, the queue to 28 ms.
   [The same stop in the simulator](../notes/2026-11-testbed.md#stops-and-bbr) raises the mean delay
   from 3.8 to as much as 5.4 ms in `alone-bbr-10` (Linux 3.8 to 4.1 in nine runs, 5.1 in four), from
   18.3 to as much as 37 ms in `alone-bbr-7` (Linux 18.3 and 25.1), from 1.74 to as much as 3.5 ms in
@@ -275,19 +275,19 @@ What runs and captures show of them:
   after a stall of 8 ms, which the host of this virtual machine causes at times.
 - **`short-reno-1`: chance.** In an earlier run the window of the long flow differed by one packet
   at most up to 25 s. Then the last transfer caused a loss in Linux, and none in the simulator.
-- **`marks-fq_codel+cubic-1`: the start.** In the fourth round trip the receive window limits Linux in
-  nine of twelve flows that were started again, and never in the simulator: 62 to 74 packets are in
-  flight, not 80. Slow start then ends later and higher, and CUBIC remembers that for 15 s. Likely
-  the application reads late: packets of a burst that it has not read are subtracted from what the
-  window grows by.
+- **`marks-fq_codel+cubic-1`: the start.** In the fourth round trip the receive window limits Linux
+  in nine of twelve flows that were started again, and never in the simulator: 62 to 74 packets are
+  in flight, not 80. Slow start then ends later and higher, and CUBIC remembers that for 15 s.
+  Likely the application reads late: packets of a burst that it has not read are subtracted from
+  what the window grows by.
 - Of the other cells with several flows no cause is known. Most are *undecided*, as two or three
   runs are too few for an interval as narrow as the tolerance.
 
 ## How it was measured
 
 The first run of each cell was made with the present emulator on a machine that did nothing else; a
-run that was late was repeated up to twice, and nine cells had none in time. A stop of a
-processor at the very end of a run counted too, by a mistake: three of the nine have no other fault.
+run that was late was repeated up to twice, those of nine cells on another day once more. Seven
+cells had none in time.
 The second and third runs, of cells with several flows, are older: the emulator slept until packets
 were due, while the machine compiled or simulated, and its
 [stalls](../notes/2026-11-testbed.md#stalls) overflowed queues of a few milliseconds. They are to
