@@ -261,14 +261,15 @@ marks do not agree. Small values may agree beyond the band, by the absolute tole
 _CAUSES: Final = """\
 What runs and captures show of them:
 
-- **`alone-bbr-10`, `alone-bbr-7`, `ports-bbr2-1`: the machine.** BBR sends 1.25 times its estimate
-  in one of eight round trips. If a processor stops then, and what waited is acknowledged within a
-  millisecond, the estimate is too high for ten round trips, and the queue that this builds takes
+- **`alone-bbr-10`, `alone-bbr-7`, `ports-bbr2-1`: the machine.** While BBR probes for bandwidth it
+  sends 1.25 times its estimate. If a processor stops then, a burst of acknowledgements follows, and
+  the estimate is too high for some round trips (ten of BBRv1). The queue that this builds takes
   seconds to drain. A trace of `alone-bbr-10` has it: the estimate rose by 7 %, the queue to 28 ms.
-  [The same stop in the simulator](../notes/2026-11-testbed.md#stops-and-bbr) raises the mean delay
-  from 3.8 to as much as 5.4 ms in `alone-bbr-10` (Linux 3.8 to 4.1 in nine runs, 5.1 in four), from
-  18.3 to as much as 37 ms in `alone-bbr-7` (Linux 18.3 and 25.1), from 1.74 to as much as 3.5 ms in
-  `ports-bbr2-1` (Linux 2.51). `ports-bbr3-1` is likely the same: 2.8 to 3.2 ms with one stop.
+  [One stop of 10 ms in the simulator](../notes/2026-11-testbed.md#stops-and-bbr) raises the mean
+  delay from 3.8 to as much as 5.4 ms in `alone-bbr-10` (Linux 3.8 to 4.1 in nine runs and 5.1 in
+  four, most of them made to find this), from 18.3 to as much as 37 ms in `alone-bbr-7` (Linux 18.3
+  and 25.1), from 1.74 to as much as 3.4 ms in `ports-bbr2-1` (Linux 2.51). `ports-bbr3-1` is likely
+  the same: one stop of 15 ms raises 2.8 to as much as 3.2 ms (Linux 3.57).
 - **`alone-cubic-10`: runs of Linux that differ**, 6.9 and 13.8 ms with the same seed.
 - **`short-cubic-2`: likely the machine.** In one second of an earlier run of Linux, which is not in
   the table, 349 packets of the long flow were lost at a window at which it otherwise loses two: as
@@ -276,8 +277,9 @@ What runs and captures show of them:
 - **`short-reno-1`: chance.** In an earlier run the window of the long flow differed by one packet
   at most up to 25 s. Then the last transfer caused a loss in Linux, and none in the simulator.
 - **`marks-fq_codel+cubic-1`: the start.** In the fourth round trip the receive window limits Linux
-  in nine of twelve flows that were started again, and never in the simulator: 62 to 74 packets are
-  in flight, not 80. Slow start then ends later and higher, and CUBIC remembers that for 15 s.
+  in nine of twelve flows of new runs of 1 s, and never in the simulator: 62 to 74 packets are in
+  flight, not 80. The flows then leave slow start at other times and windows, which decides CUBIC's
+  windows of the next 15 s.
   Likely the application reads late: packets of a burst that it has not read are subtracted from
   what the window grows by.
 - Of the other cells with several flows no cause is known. Most are *undecided*, as two or three
@@ -286,14 +288,13 @@ What runs and captures show of them:
 ## How it was measured
 
 The first run of each cell was made with the present emulator on a machine that did nothing else; a
-run that was late was repeated up to twice, those of nine cells on another day once more. Seven
-cells had none in time.
-The second and third runs, of cells with several flows, are older: the emulator slept until packets
-were due, while the machine compiled or simulated, and its
+run that was late was repeated up to twice. Nine cells had none in time then; they were run again
+later, and two were in time. The second and third runs, of cells with several flows, are older: the
+emulator slept until packets were due, while the machine compiled or simulated, and its
 [stalls](../notes/2026-11-testbed.md#stalls) overflowed queues of a few milliseconds. They are to
 be measured again. After the first of the older runs had been compared, with other seeds on either
 side, the comparison by the same seeds took its place: goodput agreed in 73 of 105 before and in 81
-after. It is the better one, as losses are then the same, but it was not chosen before."""
+after. It is the better one, as random losses are then the same, but it was not chosen before."""
 
 _NS3_INTRODUCTION: Final = """\
 ## Beside ns-3
