@@ -289,8 +289,9 @@ What runs and captures show of them:
 
 The first run of each cell was made with the present emulator on a machine that did nothing else; a
 run that was late was repeated up to twice. Nine cells had none in time then; they were run again
-later, and two were in time. The second and third runs, of cells with several flows, are older: the
-emulator slept until packets were due, while the machine compiled or simulated, and its
+later, and two were in time. The second runs of *late* and *pair* are of the present emulator too.
+The other second runs and all third ones are older: the emulator slept until packets were due, while
+the machine compiled or simulated, and its
 [stalls](../notes/2026-11-testbed.md#stalls) overflowed queues of a few milliseconds. They are to
 be measured again. After the first of the older runs had been compared, with other seeds on either
 side, the comparison by the same seeds took its place: goodput agreed in 73 of 105 before and in 81
