@@ -265,11 +265,12 @@ What runs and captures show of them:
   sends 1.25 times its estimate. If a processor stops then, a burst of acknowledgements follows, and
   the estimate is too high for some round trips (ten of BBRv1). The queue that this builds takes
   seconds to drain. A trace of `alone-bbr-10` has it: the estimate rose by 7 %, the queue to 28 ms.
-  [One stop of 10 ms in the simulator](../notes/2026-11-testbed.md#stops-and-bbr) raises the mean
-  delay from 3.8 to as much as 5.4 ms in `alone-bbr-10` (Linux 3.8 to 4.1 in nine runs and 5.1 in
-  four, most of them made to find this), from 18.3 to as much as 37 ms in `alone-bbr-7` (Linux 18.3
-  and 25.1), from 1.74 to as much as 3.4 ms in `ports-bbr2-1` (Linux 2.51). `ports-bbr3-1` is likely
-  the same: one stop of 15 ms raises 2.8 to as much as 3.2 ms (Linux 3.57).
+  [One stop of 10 ms in the simulator](../notes/2026-11-testbed.md#stops-and-bbr) can have this
+  effect. In `alone-bbr-10` the mean delay rises from 3.8 to as much as 5.4 ms (Linux 3.8 to 4.1 in
+  nine runs and 5.1 in four, most of them made to find this). In `alone-bbr-7` it rises from 18.3
+  to as much as 37 ms (Linux 18.3 and 25.1), in `ports-bbr2-1` from 1.74 to as much as 3.4 ms
+  (Linux 2.51). `ports-bbr3-1` is likely the same: with one stop of 15 ms it rises from 2.8 to as
+  much as 3.2 ms (Linux 3.57).
 - **`alone-cubic-10`: runs of Linux that differ**, 6.9 and 13.8 ms with the same seed.
 - **`late-bbr-2`: when the first flow probes for its RTT.** BBR does it when its lowest sample is
   10 s old. In Linux that is one of 0.9 s, 0.1 ms below the handshake's; in the simulator the
@@ -284,10 +285,9 @@ What runs and captures show of them:
   at most up to 25 s. Then the last transfer caused a loss in Linux, and none in the simulator.
 - **`marks-fq_codel+cubic-1`: the start.** In the fourth round trip the receive window limits Linux
   in nine of twelve flows of new runs of 1 s, and never in the simulator: 62 to 74 packets are in
-  flight, not 80. The flows then leave slow start at other times and windows, which decides CUBIC's
-  windows of the next 15 s.
-  Likely the application reads late: packets of a burst that it has not read are subtracted from
-  what the window grows by.
+  flight, not 80. The flows then leave slow start at other times and windows, and CUBIC's windows
+  differ for the next 15 s. Likely the application reads late: packets of a burst that it has not
+  read are subtracted from what the window grows by.
 - Of the other cells with several flows no cause is known. Most are *undecided*, as two or three
   runs are too few for an interval as narrow as the tolerance.
 
@@ -306,8 +306,8 @@ after. It is the better one, as random losses are then the same, but it was not 
 _NS3_INTRODUCTION: Final = """\
 ## Beside ns-3
 
-The cells of one flow were run in ns-3 3.44 too (`TcpLinuxReno`, `TcpCubic`, `TcpBbr`; its defaults
-but for segments of 1448 bytes, an initial window of 10 and large buffers). The error is the
+The cells of one flow were run in ns-3 3.44 too (`TcpLinuxReno`, `TcpCubic`, `TcpBbr`; its defaults,
+except segments of 1448 bytes, an initial window of 10 and large buffers). The error is the
 distance from Linux's median; *within* uses the tolerances above."""
 
 _NS3_CAPTION: Final = (

@@ -93,10 +93,8 @@ mod linux {
         dict.set_item("late_p99_s", health.lateness.quantile(0.99))?;
         dict.set_item("late_max_s", health.max_lateness.as_secs_f64())?;
         dict.set_item("late_max_at_s", health.max_lateness_at.as_secs_f64())?;
-        let mut stalls = health.stalls.clone();
-        stalls.sort_by_key(|stall| stall.end);
         let seconds = |stall: &Stall| (stall.end.as_secs_f64(), stall.length.as_secs_f64());
-        dict.set_item("stalls_s", stalls.iter().map(seconds).collect::<Vec<_>>())?;
+        dict.set_item("stalls_s", health.stalls.iter().map(seconds).collect::<Vec<_>>())?;
         dict.set_item("applications_late_p95_s", health.application_lateness.quantile(0.95))?;
         dict.set_item("device_drops", health.device_drops)?;
         dict.set_item("refused", health.write_errors)?;

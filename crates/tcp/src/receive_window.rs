@@ -2,7 +2,8 @@
 //!
 //! The receive buffer grows by what was read in a round trip (dynamic right-sizing:
 //! `tcp_rcv_space_adjust`, `tcp_rcvbuf_grow`), the advertised window by two packets per packet that
-//! arrived (`tcp_grow_window`). Packets out of order occupy the buffer (`__tcp_select_window`).
+//! arrived (`tcp_grow_window`). Packets out of order occupy the buffer (`__tcp_select_window`), those
+//! that waited for a retransmission also in the acknowledgement of it: it precedes the read.
 //! A packet's overhead (`scaling_ratio`) is constant, so both are counted in packets.
 
 use crate::Stack;
@@ -124,6 +125,7 @@ impl ReceiveWindow {
         self.grow_buffer(stack, self.space, span);
     }
 
+    /// A packet arrived: the window grows if the buffer has room. Returns whether it grew.
     pub(crate) fn grow(&mut self) -> bool {
         let room = self.free_space().saturating_sub(self.rcv_ssthresh);
         self.rcv_ssthresh += room.min(2);

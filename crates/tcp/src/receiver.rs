@@ -57,7 +57,7 @@ pub struct Receiver {
     ack_at: Time,
     /// Flags of the acknowledgement to send now.
     reply: Option<Flags>,
-    /// An acknowledgement built before the latest segment was processed; rare.
+    /// An acknowledgement that was built before the latest change of the state; rare.
     pending_ack: Option<Box<Segment>>,
     /// Timestamp to echo (RFC 7323: TS.Recent).
     ts_recent: u32,
@@ -198,18 +198,16 @@ impl Receiver {
 
     /// The application reads `packets`, all that there are up to `rcv_nxt`.
     ///
-    /// Those that waited for a retransmission still occupy the buffer when this is acknowledged. If
-    /// reading frees at least as much as the window that was advertised, that is told at once
-    /// (`__tcp_cleanup_rbuf`).
+    /// Those that waited for a retransmission still occupy the buffer in the acknowledgement. If the
+    /// window has doubled after the read, a second acknowledgement follows (`__tcp_cleanup_rbuf`).
     #[inline]
     fn read(&mut self, now: Time, packets: u32) {
-        let is_acknowledged = packets > 1 && self.reply.is_some();
-        if is_acknowledged {
-            let flags = self.reply.take().unwrap_or_default();
+        let reply = if packets > 1 { self.reply.take() } else { None };
+        if let Some(flags) = reply {
             self.pending_ack = Some(Box::new(self.build_ack(now, flags)));
         }
         self.window.on_read(now, self.rcv_nxt, packets, &self.stack);
-        if is_acknowledged && self.window.has_doubled(self.rcv_nxt) {
+        if reply.is_some() && self.window.has_doubled(self.rcv_nxt) {
             self.reply = Some(Flags::default());
         }
     }

@@ -14,7 +14,8 @@ pub struct Health {
     pub max_lateness: Span,
     /// Time at which the latest packet was due.
     pub max_lateness_at: Time,
-    /// The times for which a processor stopped, whichever thread it had; none without real-time priority.
+    /// The times for which a processor stopped, whichever thread it had, in order; none without
+    /// real-time priority.
     pub stalls: Vec<Stall>,
     /// Lateness of the samples that the application thread took.
     pub application_lateness: Histogram,
@@ -57,11 +58,6 @@ const APPLICATION_P95_RTTS: f64 = 0.2;
 const APPLICATION_P95_FLOOR: Span = Span::from_millis(2);
 
 impl Health {
-    /// The longest of `stalls`.
-    pub fn longest_stall(&self) -> Option<&Stall> {
-        self.stalls.iter().max_by_key(|stall| stall.length)
-    }
-
     /// Reasons not to trust the run; empty if all limits are met.
     ///
     /// `rtt` is the shortest base RTT of the flows, `queue` the shortest time in which a full queue
@@ -89,7 +85,7 @@ impl Health {
         );
         let latest = rtt.min(queue).min(MIN_RTO).max(MAX_LATENESS_FLOOR);
         limit("the latest packet was {} late", self.max_lateness, latest);
-        let stall = self.longest_stall().map_or(Span::ZERO, |stall| stall.length);
+        let stall = self.stalls.iter().map(|stall| stall.length).max().unwrap_or(Span::ZERO);
         limit("a processor stopped for {}", stall, latest);
         let p95 = Span::from_secs_f64(self.application_lateness.quantile(0.95).unwrap_or(0.0));
         limit(

@@ -335,7 +335,8 @@ impl<'a> Run<'a> {
             stop.store(samples.is_err(), Ordering::Relaxed);
             let mut measured = joined(emulator);
             has_ended.store(true, Ordering::Relaxed);
-            let stalls = watches.into_iter().flat_map(joined).collect();
+            let mut stalls: Vec<_> = watches.into_iter().flat_map(joined).collect();
+            stalls.sort_by_key(|stall| stall.end);
             if let Ok(measured) = &mut measured {
                 measured.health.stalls = stalls;
             }

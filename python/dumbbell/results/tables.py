@@ -118,12 +118,12 @@ class RunOutput:
     transfers: pl.DataFrame = field(default_factory=pl.DataFrame)
     frames: pl.DataFrame = field(default_factory=pl.DataFrame)
     segments: pl.DataFrame = field(default_factory=pl.DataFrame)
-    # How well the machine did with real packets: lateness of packets (``late_mean_s``,
-    # ``late_p99_s``, ``late_max_s``, and when the latest was due, ``late_max_at_s``), the times at
-    # which a processor went on after a stop, and how long it had stopped (``stalls_s``), packets
-    # that devices dropped, the share of the processors that was stolen, whether they were kept from
-    # sleeping (``awake``), whether the kernel had too little memory for TCP (``short_of_memory``).
-    # Empty for a simulation.
+    # How well the machine did with real packets. Lateness of packets: ``late_mean_s``,
+    # ``late_p99_s``, ``late_max_s``, and when the latest was due, ``late_max_at_s``. ``stalls_s``:
+    # when a processor went on after each stop, and how long it had stopped. Packets that devices
+    # dropped. The share of the processors that was stolen. Whether they were kept from sleeping:
+    # ``awake``. Whether the kernel had too little memory for TCP: ``short_of_memory``. Empty for a
+    # simulation.
     health: dict[str, Any] = field(default_factory=dict)
     # Why the run is invalid; empty if it is valid.
     invalid_reasons: list[str] = field(default_factory=list)
