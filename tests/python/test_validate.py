@@ -47,28 +47,32 @@ def test_a_seed_gives_one_plan_and_the_quick_one_is_a_part_of_it() -> None:
 @pytest.mark.parametrize(
     ("simulated", "linux", "verdict"),
     [
-        ([100.0, 100.0], [102.0, 103.0], "agrees"),
-        ([100.0, 100.0], [104.0, 105.0], "differs"),
-        ([100.0], [104.0], "differs"),
-        # Linux's own runs differ by more than 3: the mean difference of pairs decides.
-        ([90.0, 100.0, 110.0, 121.0], [91.0, 100.0, 111.0, 120.0], "agrees"),
-        ([80.0, 90.0, 100.0, 111.0], [91.0, 100.0, 111.0, 120.0], "differs"),
-        # Equal means, but the difference is known to within 20 only.
-        ([120.0, 100.0, 110.0, 92.0], [91.0, 100.0, 111.0, 120.0], "undecided"),
+        ([[100.0], [100.0]], [102.0, 103.0], "agrees"),
+        ([[100.0], [100.0]], [104.0, 105.0], "differs"),
+        ([[100.0]], [104.0], "differs"),
+        # Chaotic cells: the mean difference decides. One seed whose variations differ little:
+        ([[99.5, 100.0, 100.5]], [101.0], "agrees"),
+        ([[99.5, 100.0, 100.5]], [105.0], "differs"),
+        # The mean is near, but the variations are far apart.
+        ([[80.0, 100.0, 120.0]], [101.0], "undecided"),
+        # The variations are alike, but Linux is not beside them.
+        ([[99.9, 100.0, 100.1]] * 3, [81.0, 100.0, 119.0], "undecided"),
     ],
 )
 def test_a_verdict_needs_a_known_difference(
-    simulated: list[float], linux: list[float], verdict: str
+    simulated: list[list[float]], linux: list[float], verdict: str
 ) -> None:
     assert linux_grid.judge(simulated, linux, 3.0) == verdict
 
 
-def test_two_one_sided_tests_have_the_interval_of_a_textbook() -> None:
-    # Student's t of 9 degrees of freedom at 95 % is 1.833 (any table).
-    differences = [1.0, -1.0] * 5
-    low, high = linux_grid._difference(differences, [0.0] * 10)
-    error = (10 / 9) ** 0.5 / 10**0.5
+def test_a_mean_difference_has_the_interval_of_a_textbook() -> None:
+    # Student's t at 95 % is 1.833 for 9 degrees of freedom, 6.314 for 1 (any table).
+    low, high = linux_grid._difference([[1.0, -1.0] * 5], [0.0])
+    error = (10 / 9 * 1.1) ** 0.5
     assert (low, high) == pytest.approx((-1.833 * error, 1.833 * error), rel=1e-3)
+    # Seeds that differ far more than their variations: the two differences alone count.
+    low, high = linux_grid._difference([[0.0, 0.1], [0.1, 0.0]], [9.95, -9.85])
+    assert (low, high) == pytest.approx((-6.314 * 9.9, 6.314 * 9.9), rel=1e-3)
 
 
 def _measured(**changes: Any) -> pl.DataFrame:

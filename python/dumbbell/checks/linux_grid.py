@@ -13,6 +13,7 @@ import math
 import re
 import statistics
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Unpack
 
 import polars as pl
@@ -50,6 +51,9 @@ METRICS: Final = {
 }
 """What is compared, by its name in tables."""
 
+VARIATIONS: Final = 8
+"""How often a cell is simulated with each seed where it is chaotic."""
+
 CONFIDENCE: Final = 0.95
 """Of each of the two one-sided tests by which distributions are equivalent."""
 
@@ -82,7 +86,7 @@ def measure(
     """
     _measure(plan.cells, range(1, plan.runs + 1), folder, overwrite, options)
     known = measured(plan, folder)
-    varied = {row["cell"] for row in _values(known).iter_rows(named=True) if _is_chaotic(row)}
+    varied = {row["cell"] for row in _values(known).iter_rows(named=True) if _varies(row)}
     more = [cell for cell in plan.cells if cell.name in varied]
     _measure(more, range(plan.runs + 1, plan.most + 1), folder, overwrite, options)
 
@@ -158,37 +162,91 @@ def _achieved(run: Result) -> list[tuple[str, str, float]]:
 def compare(measurements_: pl.DataFrame, *, jobs: int | None = None) -> pl.DataFrame:
     """Simulates the cells that were measured, and judges each of their values.
 
+    A value is chaotic if the tolerance is less than what the runs of Linux differ by, or than what
+    the testbed's lateness changes in the simulator. Its cell is simulated `VARIATIONS` times.
+
     Returns:
         A row for each cell with a valid run, group and metric: ``linux`` and ``simulated`` (lists
-        of the values of valid runs), ``jittered`` (simulated with the testbed's mean lateness),
-        ``bound`` (how far the simulator may be off), ``verdict`` and ``with_jitter`` (see `judge`),
-        ``late_mean``, ``late_p99`` (medians over the runs), ``runs``, ``invalid`` (how many).
+        of the values of valid runs, and of runs with their seeds), ``jittered`` (simulated with the
+        testbed's mean lateness), ``bound`` (how far the simulator may be off), ``verdict`` and
+        ``with_jitter`` (see `judge`), ``late_mean``, ``late_p99`` (medians over the runs),
+        ``runs``, ``invalid`` (how many).
     """
     known = _values(measurements_)
     cells = known.unique("cell", maintain_order=True)
-    plain, late = [], []
-    for row in cells.iter_rows(named=True):
-        one = Experiment.parse(row["experiment"])
-        plain.append(one.replace(seeds=row["seeds"]))
-        jitter = f"{2e6 * (row['late_mean'] or 0):.0f} us"
-        late.append(plain[-1].replace(links=[link.replace(jitter=jitter) for link in one.links]))
-    results = run_all([*plain, *late], jobs=jobs)
-    columns: dict[tuple[str, str, str], dict[str, list[float]]] = {}
-    for name, some in (("simulated", results[: len(plain)]), ("jittered", results[len(plain) :])):
-        for cell, result in zip(cells["cell"], some, strict=True):
-            for seed in result.seeds:
-                for group, metric, value in _achieved(result.of_seed(seed)):
-                    columns.setdefault((cell, group, metric), {}).setdefault(name, []).append(value)
-    rows = []
-    for row in known.iter_rows(named=True):
-        values, bound = columns[row["cell"], row["group"], row["metric"]], _bound(row)
-        verdicts = {
+    values = _simulated(cells, 1, jobs)
+    rows = list(known.iter_rows(named=True))
+    chaotic = {row["cell"] for row in rows if _is_chaotic(row, *values[_key(row)].values())}
+    some = cells.filter(pl.col("cell").is_in(chaotic))
+    varied = _simulated(some, VARIATIONS, jobs)
+    return pl.DataFrame(
+        [_judged(row, values[_key(row)], varied.get(_key(row))) for row in rows],
+        infer_schema_length=None,
+    )
+
+
+Runs = list[list[float]]
+"""A value in simulated runs: for each seed a list of its variations."""
+
+
+def _key(row: dict[str, Any]) -> tuple[str, str, str]:
+    return row["cell"], row["group"], row["metric"]
+
+
+def _simulated(
+    cells: pl.DataFrame, variations: int, jobs: int | None
+) -> dict[tuple[str, str, str], dict[str, Runs]]:
+    """The values of cells, groups and metrics, ``simulated`` and ``jittered``.
+
+    The second has the testbed's mean lateness as a jitter; each variation adds 1 us to it.
+    """
+    models = ("simulated", "jittered")
+    wanted = [
+        (row["cell"], model, _model(row, model, variation))
+        for model in models
+        for row in cells.iter_rows(named=True)
+        for variation in range(variations)
+    ]
+    values: dict[tuple[str, str, str], dict[str, Runs]] = {}
+    for (cell, model, _), result in zip(
+        wanted, run_all([x[-1] for x in wanted], jobs=jobs), strict=True
+    ):
+        for at, seed in enumerate(result.seeds):
+            for group, metric, value in _achieved(result.of_seed(seed)):
+                of_value = values.setdefault((cell, group, metric), {name: [] for name in models})
+                if at == len(of_value[model]):
+                    of_value[model].append([])
+                of_value[model][at].append(value)
+    return values
+
+
+def _model(row: dict[str, Any], model: str, variation: int) -> Experiment:
+    """A cell as it is simulated."""
+    one = Experiment.parse(row["experiment"]).replace(seeds=row["seeds"])
+    late = 2e6 * (row["late_mean"] or 0) if model == "jittered" else 0.0
+    if (jitter := round(late) + variation) == 0:
+        return one
+    return one.replace(links=[link.replace(jitter=f"{jitter} us") for link in one.links])
+
+
+def _judged(
+    row: dict[str, Any], values: dict[str, Runs], varied: dict[str, Runs] | None
+) -> dict[str, Any]:
+    """A row of `compare`; `varied` are the values if the cell is chaotic."""
+    is_chaotic = varied is not None and _is_chaotic(row, *values.values())
+    shown = varied if varied is not None and is_chaotic else values
+    bound = _bound(row)
+    verdicts = {name: judge(runs, row["linux"], bound) for name, runs in shown.items()}
+    flat = {name: list(chain.from_iterable(runs)) for name, runs in shown.items()}
+    return (
+        row
+        | flat
+        | {
             "bound": bound,
-            "verdict": judge(values["simulated"], row["linux"], bound),
-            "with_jitter": judge(values["jittered"], row["linux"], bound),
+            "verdict": verdicts["simulated"],
+            "with_jitter": verdicts["jittered"],
         }
-        rows.append(row | values | verdicts)
-    return pl.DataFrame(rows, infer_schema_length=None)
+    )
 
 
 def _values(measured_: pl.DataFrame) -> pl.DataFrame:
@@ -212,39 +270,49 @@ def _bound(row: dict[str, Any]) -> float:
     return max(metric.share * abs(float(statistics.median(row["linux"]))), metric.least)
 
 
-def _is_chaotic(row: dict[str, Any]) -> bool:
+def _varies(row: dict[str, Any]) -> bool:
     """Whether Linux's own runs differ by more than the simulator may."""
-    return _spread_of(row["linux"]) > _bound(row)
+    return (max(row["linux"]) - min(row["linux"])) / 2 > _bound(row)
 
 
-def _spread_of(values: Sequence[float]) -> float:
-    """Half of the range of some values."""
-    return (max(values) - min(values)) / 2
+def _is_chaotic(row: dict[str, Any], simulated: Runs, jittered: Runs) -> bool:
+    """Whether they do, or whether the testbed's lateness changes as much in the simulator."""
+    changed = zip(chain.from_iterable(simulated), chain.from_iterable(jittered), strict=True)
+    return _varies(row) or any(abs(one - other) > _bound(row) for one, other in changed)
 
 
-def judge(simulated: Sequence[float], linux: Sequence[float], bound: float) -> str:
+def judge(simulated: Runs, linux: Sequence[float], bound: float) -> str:
     """Whether the simulator is within a bound of Linux, in runs with the same seeds.
 
-    Where the runs of Linux agree, within the bound, the medians decide: ``agrees`` or ``differs``.
-    Where they do not, two one-sided tests of the mean difference do (Schuirmann, 1987): ``agrees``
-    if it is within the bound, ``differs`` if it is beyond it, each with 95 % confidence; else
-    ``undecided``.
+    Without variations the medians decide: ``agrees`` or ``differs``. With them two one-sided tests
+    of the mean difference do (Schuirmann, 1987): ``agrees`` if it is within the bound, ``differs``
+    if it is beyond it, each with 95 % confidence; else ``undecided``.
     """
-    if _spread_of(linux) <= bound:
-        off = abs(statistics.median(simulated) - statistics.median(linux))
-        return "agrees" if off <= bound else "differs"
+    if all(len(variations) == 1 for variations in simulated):
+        off = statistics.median(chain.from_iterable(simulated)) - statistics.median(linux)
+        return "agrees" if abs(off) <= bound else "differs"
     low, high = _difference(simulated, linux)
     if -bound <= low and high <= bound:
         return "agrees"
     return "differs" if low > bound or high < -bound else "undecided"
 
 
-def _difference(left: Sequence[float], right: Sequence[float]) -> tuple[float, float]:
-    """The interval of the mean difference of pairs, by Student's t, 95 % on either side."""
-    differences = [one - other for one, other in zip(left, right, strict=True)]
-    count, mean = len(differences), statistics.fmean(differences)
-    error = statistics.stdev(differences) / math.sqrt(count)
-    half = float(stats.t.ppf(CONFIDENCE, count - 1)) * error
+def _difference(simulated: Runs, linux: Sequence[float]) -> tuple[float, float]:
+    """The interval of the mean difference, by Student's t, 95 % on either side.
+
+    A few runs of Linux say little about how far its runs vary. So they are taken to vary as the
+    variations of a seed do, unless an F-test (95 %) says that they vary more.
+    """
+    seeds, variations = len(linux), len(simulated[0])
+    off = [statistics.fmean(some) - one for some, one in zip(simulated, linux, strict=True)]
+    free = seeds * (variations - 1)
+    variance = statistics.fmean(map(statistics.variance, simulated)) * (1 + 1 / variations)
+    if seeds > 1:
+        between = statistics.variance(off)
+        if between > variance * float(stats.f.ppf(CONFIDENCE, seeds - 1, free)):
+            variance, free = between, seeds - 1
+    half = float(stats.t.ppf(CONFIDENCE, free)) * math.sqrt(variance / seeds)
+    mean = statistics.fmean(off)
     return mean - half, mean + half
 
 
