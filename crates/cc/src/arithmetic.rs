@@ -3,7 +3,6 @@
 use crate::{
     Ack, ConfigError, CongestionEvent, ConnectionConfig, Metric, Options, Path, WindowRule,
 };
-use alloc::boxed::Box;
 use dumbbell_units::{Span, Time};
 
 /// How growth is computed: the option `arithmetic`.
@@ -38,14 +37,13 @@ impl Arithmetic {
     }
 }
 
-/// A rule in the arithmetic that the option `arithmetic` names: `E` is exact, `L` is Linux's. `L` is
-/// boxed, because it has more state.
+/// A rule in the arithmetic that the option `arithmetic` names: `E` is exact, `L` is Linux's.
 #[derive(Clone, Debug)]
 pub enum AnyArithmetic<E, L> {
     /// `arithmetic=exact`.
     Exact(E),
     /// `arithmetic=linux`.
-    Linux(Box<L>),
+    Linux(L),
 }
 
 macro_rules! forward {

@@ -146,18 +146,25 @@ impl<P> DelayStage<P> {
     }
 
     /// The next packet, if it is delivered by `now`.
-    pub(crate) fn pop(&mut self, now: Time) -> Option<P> {
-        if self.next_delivery() > now {
-            return None;
-        }
-        let first = match (self.in_order.front(), self.out_of_order.peek()) {
-            (Some(in_order), Some(out_of_order)) if out_of_order > in_order => {
-                self.out_of_order.pop()
-            }
-            (Some(_), _) => self.in_order.pop_front(),
-            (None, _) => self.out_of_order.pop(),
+    pub(crate) fn first_delivered(&self, now: Time) -> Option<&P> {
+        let first = match self.is_overtaken() {
+            true => self.out_of_order.peek(),
+            false => self.in_order.front(),
         };
-        first.map(|first| first.packet)
+        first.filter(|first| first.delivery <= now).map(|first| &first.packet)
+    }
+
+    /// Removes the next packet.
+    pub(crate) fn remove_first(&mut self) {
+        match self.is_overtaken() {
+            true => self.out_of_order.pop(),
+            false => self.in_order.pop_front(),
+        };
+    }
+
+    /// Whether a packet that is out of order is next.
+    fn is_overtaken(&self) -> bool {
+        self.out_of_order.peek() > self.in_order.front()
     }
 
     /// The number of packets in the stage.
@@ -211,8 +218,10 @@ mod tests {
         while delay_stage.len() > 0 {
             let next_delivery = delay_stage.next_delivery();
             let just_before = next_delivery.as_nanos().checked_sub(1).map(Time::from_nanos);
-            assert!(just_before.is_none_or(|before| delay_stage.pop(before).is_none()));
-            delivery.extend(delay_stage.pop(next_delivery).map(|packet| (next_delivery, packet)));
+            assert!(just_before.is_none_or(|at| delay_stage.first_delivered(at).is_none()));
+            let first = delay_stage.first_delivered(next_delivery);
+            delivery.extend(first.map(|&packet| (next_delivery, packet)));
+            delay_stage.remove_first();
         }
         delivery
     }

@@ -169,13 +169,36 @@ impl<P: Packet> Link<P> {
         !self.plain.is_empty() || self.managed.as_ref().is_some_and(|managed| is_final(managed))
     }
 
-    /// The next packet at the far end, if it is delivered by `now`.
+    /// The next packet at the far end, if it is delivered by `now`;
+    /// [`remove_first`](Self::remove_first) removes it.
+    ///
+    /// Two steps, because a packet is copied as a whole, and its copy in an `Option` is written in
+    /// parts: reading the whole would wait until the parts are in the cache.
     #[inline(always)]
-    pub fn pop(&mut self, now: Time) -> Option<P> {
+    pub fn first_delivered(&mut self, now: Time) -> Option<&P> {
         if self.plain.is_empty() {
-            return pop_managed(self.managed.as_mut()?, now);
+            return self.managed.as_mut()?.first_delivered(now);
         }
-        self.plain.pop(now)
+        self.plain.first_delivered(now)
+    }
+
+    /// Removes the packet that [`first_delivered`](Self::first_delivered) returned for `now`.
+    #[inline(always)]
+    pub fn remove_first(&mut self, now: Time) {
+        match &mut self.managed {
+            Some(managed) if self.plain.is_empty() => managed.remove_first(now),
+            _ => self.plain.remove_first(now),
+        }
+    }
+
+    /// Removes the next packet at the far end, if it is delivered by `now`.
+    pub fn pop(&mut self, now: Time) -> Option<P>
+    where
+        P: Clone,
+    {
+        let packet = self.first_delivered(now)?.clone();
+        self.remove_first(now);
+        Some(packet)
     }
 
     /// Packets by position, 0 for the next delivery. `None` if there are fewer packets
@@ -244,12 +267,6 @@ fn push_managed<P: Packet>(
     packet: P,
 ) -> Result<(), DropReason> {
     managed.push(now, packet)
-}
-
-#[cold]
-#[inline(never)]
-fn pop_managed<P: Packet>(managed: &mut ManagedLink<P>, now: Time) -> Option<P> {
-    managed.pop(now)
 }
 
 #[cold]

@@ -59,14 +59,25 @@ impl<P: Packet> Path<P> {
         Ok(())
     }
 
-    fn pop(&mut self, now: Time) -> Option<P> {
+    fn first_delivered(&mut self, now: Time) -> Option<&P> {
         match self {
-            Path::InOrder(link, _) if link.first()?.not_before > now => None,
-            Path::InOrder(link, _) => Some(link.pop(now)?.packet),
-            Path::Delayed(link, delay_stage) => {
-                while link.pop(now).is_some() {}
-                delay_stage.pop(now)
+            Path::InOrder(link, _) => {
+                let first = link.first_delivered(now)?;
+                (first.not_before <= now).then_some(&first.packet)
             }
+            Path::Delayed(link, delay_stage) => {
+                while link.first_delivered(now).is_some() {
+                    link.remove_first(now);
+                }
+                delay_stage.first_delivered(now)
+            }
+        }
+    }
+
+    fn remove_first(&mut self, now: Time) {
+        match self {
+            Path::InOrder(link, _) => link.remove_first(now),
+            Path::Delayed(_, delay_stage) => delay_stage.remove_first(),
         }
     }
 
@@ -200,9 +211,15 @@ impl<P: Packet> ManagedLink<P> {
 
     /// The next packet at the far end, if it is delivered by `now`.
     #[inline(never)]
-    pub(crate) fn pop(&mut self, now: Time) -> Option<P> {
+    pub(crate) fn first_delivered(&mut self, now: Time) -> Option<&P> {
         self.transmit(now);
-        self.path.pop(now)
+        self.path.first_delivered(now)
+    }
+
+    /// See [`Link::remove_first`](crate::Link::remove_first).
+    #[inline(never)]
+    pub(crate) fn remove_first(&mut self, now: Time) {
+        self.path.remove_first(now);
     }
 
     /// Lower bound of the next delivery.

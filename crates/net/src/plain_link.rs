@@ -155,17 +155,21 @@ impl<P: Packet> PlainLink<P> {
         self.ring.back_mut().map(|last| &mut last.packet)
     }
 
-    /// The next packet at the far end, if it is delivered by `now`.
+    /// See [`Link::first_delivered`](crate::Link::first_delivered).
     #[inline(always)]
-    pub(crate) fn pop(&mut self, now: Time) -> Option<P> {
-        if self.ring.front()?.departure + self.delay > now {
-            return None;
-        }
+    pub(crate) fn first_delivered(&self, now: Time) -> Option<&P> {
+        let head = self.ring.front()?;
+        (head.departure + self.delay <= now).then_some(&head.packet)
+    }
+
+    /// Removes the packet that [`first_delivered`](Self::first_delivered) returned for `now`.
+    #[inline(always)]
+    pub(crate) fn remove_first(&mut self, now: Time) {
         // The head has departed, so it must leave the backlog, which is updated lazily.
         if self.queue.backlog.packets as usize == self.ring.len() {
             self.advance(now);
         }
-        self.ring.pop_front().map(|head| head.packet)
+        self.ring.pop_front();
     }
 
     /// See [`Link::peek`](crate::Link::peek).

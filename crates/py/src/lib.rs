@@ -11,6 +11,11 @@ mod udt;
 
 use pyo3::prelude::*;
 
+/// It asks Linux for large pages: with thousands of flows most of the time of a packet is otherwise
+/// spent on finding the pages of their state.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Internal module: use the package `dumbbell`.
 #[pymodule]
 mod _core {

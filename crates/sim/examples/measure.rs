@@ -1,26 +1,37 @@
-//! Measures one dumbbell: `measure CC FLOWS MBIT SECONDS [udt]` prints packets per second, wall
-//! time and the peak memory of the process.
+//! Measures one dumbbell: `measure CC FLOWS MBIT SECONDS [udt|codel|fq_codel]` prints packets per
+//! second, wall time and the peak memory of the process.
 
 #[path = "../benches/dumbbells/mod.rs"]
 mod dumbbells;
 #[path = "../benches/over_udt/mod.rs"]
 mod over_udt;
 
+use dumbbell_net::{AqmConfig, CodelConfig, FqCodelConfig};
 use std::error::Error;
 use std::time::Instant;
 
+/// As in the Python package.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+const USAGE: &str = "usage: measure CC FLOWS MBIT SECONDS [udt|codel|fq_codel]";
+
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let (udt, arguments) = match arguments.as_slice() {
-        [rest @ .., last] if last == "udt" => (true, rest),
-        all => (false, all),
-    };
-    let [cc, flows, mbit, seconds] = arguments else {
-        return Err("usage: measure CC FLOWS MBIT SECONDS [udt]".into());
+    let [cc, flows, mbit, seconds, rest @ ..] = arguments.as_slice() else {
+        return Err(USAGE.into());
     };
     let (flows, mbit): (u64, f64) = (flows.parse()?, mbit.parse()?);
-    let scenario = dumbbells::dumbbell(cc, flows, mbit * 1e6, seconds.parse()?);
-    let scenario = if udt { over_udt::over_udt(scenario) } else { scenario };
+    let mut scenario = dumbbells::dumbbell(cc, flows, mbit * 1e6, seconds.parse()?);
+    match rest.first().map(String::as_str) {
+        None => {}
+        Some("udt") => scenario = over_udt::over_udt(scenario),
+        Some("codel") => scenario.links[0].aqm = Some(AqmConfig::Codel(CodelConfig::default())),
+        Some("fq_codel") => {
+            scenario.links[0].aqm = Some(AqmConfig::FqCodel(FqCodelConfig::default()))
+        }
+        Some(_) => return Err(USAGE.into()),
+    }
     let (began, ran) = (Instant::now(), processor_time()?);
     let outcome = scenario.run()?;
     let (wall, ran) = (began.elapsed().as_secs_f64(), processor_time()? - ran);

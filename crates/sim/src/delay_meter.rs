@@ -34,6 +34,8 @@ impl DelayMeter {
         flow_of: Vec<u32>,
     ) -> DelayMeter {
         let flow = |(base, clock)| FlowDelays { base, clock, delays: Histogram::new() };
+        // First all of the small ones, so that the large ones are allocated once.
+        let flows: Vec<_> = flows.into_iter().collect();
         DelayMeter { flows: flows.into_iter().map(flow).collect(), flow_of }
     }
 

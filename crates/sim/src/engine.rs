@@ -377,20 +377,30 @@ where
     #[inline(always)]
     fn handle_arrival(&mut self, number: u32) {
         let link = &mut self.links[number as usize];
-        let routed = link.pop(self.now);
-        self.arrivals.set(number, link.next_arrival());
-        if !link.next_arrival_is_final() && link.has_discarded() {
-            self.report_discarded(LinkId(number));
-        }
+        let Some(&routed) = link.first_delivered(self.now) else {
+            self.finish_arrival(number);
+            return;
+        };
+        link.remove_first(self.now);
+        self.finish_arrival(number);
         if self.prefetch_enabled {
             self.prefetch_next(number as usize);
         }
-        let Some(routed) = routed else { return };
         let (to, routing) = (routed.to(), routed.routing.next_hop());
         let route = self.slots[to.0 as usize].incoming;
         match self.routes.hop(route, routing.hop()) {
             Some(next) => self.forward(next, routing, &routed.packet),
             None => self.deliver(to, &routed.packet),
+        }
+    }
+
+    /// Sets when a link delivers its next packet, after it was asked for one.
+    #[inline(always)]
+    fn finish_arrival(&mut self, number: u32) {
+        let link = &self.links[number as usize];
+        self.arrivals.set(number, link.next_arrival());
+        if !link.next_arrival_is_final() && link.has_discarded() {
+            self.report_discarded(LinkId(number));
         }
     }
 

@@ -20,9 +20,11 @@ const BUCKETS: usize = 224;
 #[repr(C)]
 pub struct Histogram {
     sum_ns: u64,
+    /// How often each bucket's 16 bits have overflowed; none in short flows.
+    overflows: Option<Box<[u32; BUCKETS]>>,
     /// Bucket of the latest delay: the next delay mostly falls on the same cache line.
-    latest: u32,
-    buckets: [u32; BUCKETS],
+    latest: u16,
+    buckets: [u16; BUCKETS],
 }
 
 /// The bucket of a delay of `ns` nanoseconds.
@@ -48,7 +50,7 @@ fn lower_bound(bucket: usize) -> u64 {
 impl Histogram {
     /// An empty histogram.
     pub fn new() -> Histogram {
-        Histogram { sum_ns: 0, latest: 0, buckets: [0; BUCKETS] }
+        Histogram { sum_ns: 0, overflows: None, latest: 0, buckets: [0; BUCKETS] }
     }
 
     /// Counts a delay.
@@ -56,9 +58,28 @@ impl Histogram {
     pub fn record(&mut self, delay: Span) {
         let ns = delay.as_nanos();
         let bucket = bucket(ns);
-        self.buckets[bucket] += 1;
-        self.latest = bucket as u32;
+        let count = &mut self.buckets[bucket];
+        *count = count.wrapping_add(1);
+        if *count == 0 {
+            self.overflow(bucket, 1);
+        }
+        self.latest = bucket as u16;
         self.sum_ns += ns;
+    }
+
+    #[cold]
+    fn overflow(&mut self, bucket: usize, times: u32) {
+        self.overflows.get_or_insert_with(|| Box::new([0; BUCKETS]))[bucket] += times;
+    }
+
+    /// The number of delays in each bucket.
+    fn counts(&self) -> impl Iterator<Item = u64> {
+        let overflows =
+            |bucket| self.overflows.as_ref().map_or(0, |times| u64::from(times[bucket]));
+        self.buckets
+            .iter()
+            .enumerate()
+            .map(move |(bucket, &count)| (overflows(bucket) << u16::BITS) + u64::from(count))
     }
 
     /// Prefetches the bucket that the next delay probably falls into.
@@ -69,15 +90,19 @@ impl Histogram {
 
     /// Adds the delays of another histogram.
     pub fn merge(&mut self, other: &Histogram) {
-        for (count, more) in self.buckets.iter_mut().zip(other.buckets) {
-            *count += more;
+        for (bucket, more) in other.counts().enumerate() {
+            let sum = u64::from(self.buckets[bucket]) + more;
+            self.buckets[bucket] = sum as u16;
+            if sum >> u16::BITS > 0 {
+                self.overflow(bucket, (sum >> u16::BITS) as u32);
+            }
         }
         self.sum_ns += other.sum_ns;
     }
 
     /// The number of delays.
     pub fn count(&self) -> u64 {
-        self.buckets.iter().map(|&count| u64::from(count)).sum()
+        self.counts().sum()
     }
 
     /// The exact mean in seconds; `None` if empty.
@@ -90,8 +115,8 @@ impl Histogram {
     pub fn quantile(&self, q: f64) -> Option<f64> {
         let rank = q * self.count() as f64;
         let mut below = 0.0;
-        for (bucket, &count) in self.buckets.iter().enumerate() {
-            let count = f64::from(count);
+        for (bucket, count) in self.counts().enumerate() {
+            let count = count as f64;
             if count > 0.0 && below + count >= rank {
                 let (from, to) = (lower_bound(bucket) as f64, lower_bound(bucket + 1) as f64);
                 return Some((from + (to - from) * (rank - below) / count) / 1e9);
@@ -137,6 +162,15 @@ mod tests {
             assert!((quantile - q * 0.1).abs() < 0.001, "{q}: {quantile}");
         }
         assert_eq!(histogram.mean(), Some(0.049_999_5));
+    }
+
+    #[test]
+    fn a_bucket_counts_more_than_16_bits_hold() {
+        let mut histogram = Histogram::new();
+        (0..200_000).for_each(|_| histogram.record(Span::from_micros(1)));
+        assert_eq!((histogram.count(), histogram.mean()), (200_000, Some(1e-6)));
+        histogram.merge(&histogram.clone());
+        assert_eq!(histogram.count(), 400_000);
     }
 
     proptest! {

@@ -100,7 +100,8 @@ pub enum QueueSpec {
     Ns(u64),
 }
 
-/// A flow: a sender and its receiver.
+/// A flow: a sender and its receiver. As text it has the fields that are not as by default: a scenario
+/// may have a million flows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FlowSpec {
@@ -114,10 +115,10 @@ pub struct FlowSpec {
     /// The links that data crosses, in order.
     pub path: Vec<String>,
     /// The links that acknowledgements cross.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub return_path: Vec<String>,
     /// Additional delay of acknowledgements, after those links.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub return_delay_ns: u64,
     /// The host that sends its data; null for a host of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -126,16 +127,16 @@ pub struct FlowSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receiver: Option<String>,
     /// The DiffServ code point of its packets in both directions, 0 to 63.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub dscp: u8,
     /// When the connection is opened, jitter excluded.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub start_ns: u64,
     /// When the sender stops sending new data; null for never.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_ns: Option<u64>,
     /// Bytes to send; null for no limit.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
     /// Many transfers, each by a connection of its own, instead of one; null for one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -145,26 +146,26 @@ pub struct FlowSpec {
     pub app: Option<AppSpec>,
     /// Rate at which the application writes, bit/s; null if the sender is never
     /// application-limited.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub app_rate_bps: Option<f64>,
     /// Piecewise constant rate instead: (time since the start in ns, bit/s), the first time 0,
     /// increasing; a rate may be 0.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub app_rates: Vec<(u64, f64)>,
     /// Paths of the additional subflows of a multipath connection; `path` is the first subflow's.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub additional_subflows: Vec<PathSpec>,
     /// Scheduler of the subflows: one of [`Scheduler::NAMES`].
-    #[serde(default = "lowest_rtt")]
+    #[serde(default = "lowest_rtt", skip_serializing_if = "is_lowest_rtt")]
     pub scheduler: String,
     /// Behaviour of the TCP stack; ignored for UDT.
-    #[serde(default = "Stack::linux")]
+    #[serde(default = "Stack::linux", skip_serializing_if = "is_linux")]
     pub stack: Stack,
     /// UDP at the application's rate instead of TCP; `cc`, `stack` and `bytes` are ignored.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub udp: bool,
     /// UDT with these options instead of TCP.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub udt: Option<dumbbell_udt::TransportOptions>,
     /// Endpoints of another crate over UDP instead of TCP; `stack` is ignored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -173,16 +174,16 @@ pub struct FlowSpec {
     #[serde(skip)]
     pub endpoint_factory: Option<EndpointFactory>,
     /// Testbed only: the kernel's name of the algorithm, if it differs from ours.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel_cc: Option<String>,
     /// Testbed only: command run as the sender.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
     /// Testbed only: command run as the receiver.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
     /// Whether every packet is recorded.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub log: bool,
 }
 
@@ -264,8 +265,16 @@ fn lowest_rtt() -> String {
     Scheduler::NAMES[0].to_owned()
 }
 
-fn is_zero(dscp: &u8) -> bool {
-    *dscp == 0
+fn is_lowest_rtt(scheduler: &str) -> bool {
+    scheduler == Scheduler::NAMES[0]
+}
+
+fn is_linux(stack: &Stack) -> bool {
+    *stack == Stack::linux()
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 fn default_seed() -> u64 {

@@ -314,18 +314,18 @@ impl Receiver {
         }
     }
 
-    /// Writes the SACK blocks into an acknowledgement, a D-SACK block first (RFC 2018, RFC 2883).
-    /// Returns the number of blocks.
+    /// An acknowledgement with the SACK blocks, a D-SACK block first (RFC 2018, RFC 2883), and their
+    /// number. By value: one without blocks then never is in memory.
     #[inline(never)]
-    fn write_sack_blocks(&mut self, segment: &mut Segment) -> usize {
+    fn with_sack_blocks(&mut self, mut segment: Segment) -> (Segment, usize) {
         let number = std::mem::replace(&mut self.dsack, NO_PACKET);
         let duplicate = (number != NO_PACKET).then(|| (number, number + 1));
         if duplicate.is_some() {
             segment.flags = Flags::DSACK;
         }
-        segment.set_blocks(
-            duplicate.into_iter().chain(self.sack_blocks.newest_first().iter().copied()),
-        )
+        let newest = self.sack_blocks.newest_first().iter().copied();
+        let blocks = segment.set_blocks(duplicate.into_iter().chain(newest));
+        (segment, blocks)
     }
 
     #[inline(always)]
@@ -346,7 +346,7 @@ impl Receiver {
         segment.set_window(self.window.advertise(self.rcv_nxt), tsval(now));
         let mut blocks = 0;
         if self.dsack != NO_PACKET || !self.out_of_order.is_empty() {
-            blocks = self.write_sack_blocks(&mut segment);
+            (segment, blocks) = self.with_sack_blocks(segment);
         }
         segment.flags = segment.flags.with(flags);
         segment.size = match flags.contains(Flags::SYN) {

@@ -51,7 +51,7 @@ pub fn dumbbell(cc: &str, flows: u64, rate_bps: f64, seconds: u64) -> Scenario {
         // second.
         sample_ns: (flows * SECOND / 10).clamp(SECOND / 10, SECOND),
         start_jitter_ns: 0,
-        internals: true,
+        internals: flows <= 100, // as by default
         sources: Default::default(),
         links: vec![link],
         flows: (0..flows).map(flow).collect(),

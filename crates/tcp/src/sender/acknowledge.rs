@@ -76,7 +76,8 @@ impl Sender {
         let prior_in_flight = self.path.in_flight;
         self.window_end = self.window_end.max(segment.number.saturating_add(segment.window()));
         self.ts_recent = segment.tsval();
-        let summary = self.update_scoreboard(segment);
+        let mut summary = AckSummary::default();
+        self.update_scoreboard(segment, &mut summary);
         self.path.delivered += u64::from(summary.delivered);
         if summary.delivered > 0 {
             self.path.delivered_at = self.path.now;
@@ -169,10 +170,9 @@ impl Sender {
     }
 
     /// Updates the scoreboard, RACK and the undo state from the cumulative acknowledgement and the SACK
-    /// blocks.
+    /// blocks. Written in place: to copy the summary would wait until all stores before are done.
     #[inline(always)]
-    fn update_scoreboard(&mut self, segment: &Segment) -> AckSummary {
-        let mut summary = AckSummary::default();
+    fn update_scoreboard(&mut self, segment: &Segment, summary: &mut AckSummary) {
         let mut blocks = segment.blocks();
         if segment.flags.contains(Flags::DSACK) {
             summary.dsack = true;
@@ -214,7 +214,6 @@ impl Sender {
                 }
             }
         });
-        summary
     }
 
     /// The receiver reported that packet `number` arrived twice (`tcp_dsack_seen`).
