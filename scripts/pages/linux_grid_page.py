@@ -247,10 +247,13 @@ ranges by a scrambled Sobol sequence that was chosen before anything was run. Th
 the TCP.
 
 Runs of the simulator and of Linux have the same seeds, so that starts and random losses are the
-same. Where Linux's own runs differ by more than the tolerance, the mean differences are judged by
-two one-sided tests: *agree* says that the difference is within the tolerance with 95 % confidence,
-*differ* that it is beyond, *undecided* neither. Elsewhere the medians decide. A run counts if the
-testbed was [in time](../reference/testbed.md#whether-to-trust-a-run), whatever its result.
+same. A value is chaotic if Linux's own runs differ by more than the tolerance, or if the testbed's
+mean lateness, as jitter in the simulator, changes it by more. Such a cell is simulated eight times
+with each seed, each time with a microsecond more of jitter, and two one-sided tests judge the mean
+difference of the seeds: *agree* says that it is within the tolerance with 95 % confidence, *differ*
+that it is beyond, *undecided* neither. Linux's runs are taken to vary as those eight do, unless an
+F-test says that they vary more. Elsewhere the medians decide. A run counts if the testbed was [in
+time](../reference/testbed.md#whether-to-trust-a-run), whatever its result.
 {runs}"""
 
 _CAPTION: Final = """\

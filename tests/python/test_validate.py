@@ -89,7 +89,9 @@ def _measured(**changes: Any) -> pl.DataFrame:
 def test_runs_with_the_same_losses_are_set_beside_each_other() -> None:
     compared = linux_grid.compare(_measured())
     assert compared["verdict"].to_list() == ["agrees"] * 3
-    assert compared["linux"].to_list() == compared["simulated"].to_list()
+    for linux, simulated in compared.select("linux", "simulated").iter_rows():
+        # Of the variations of each seed the first one is without jitter.
+        assert simulated[:: len(simulated) // len(linux)] == linux
     other = linux_grid.compare(_measured(stack_options={"initial_window": 1, "mss": 1000}))
     assert "differs" in other["verdict"].to_list()
 

@@ -1,7 +1,7 @@
 /** Runs of scenarios in workers. */
 
 import { Engine, Pool } from "./engine/client";
-import type { LinkSpec, Output, Scenario, Source, Valid } from "./engine/protocol";
+import type { FlowSpec, LinkSpec, Output, Scenario, Source, Valid } from "./engine/protocol";
 import { many } from "./results/format";
 
 /** No more rows of tables, and no more packets in links and queues, are kept in memory. */
@@ -10,6 +10,8 @@ const MOST_HELD = 2e7;
 /** Of an algorithm, about. */
 const INTERNALS = 20;
 export const PACKET_BITS = 12_000;
+/** Of a stack that is as by default (`Stack::linux` in crates/tcp), packets. */
+const RECEIVE_WINDOW = 1 << 20;
 
 export const engine = new Engine();
 let pool = new Pool();
@@ -59,6 +61,13 @@ export function runAll(source: Source, checked: Valid, { progress, signal }: Opt
 export const rateOf = ({ rate_bps, rates, trace_ms }: LinkSpec): number =>
   rate_bps ?? Math.max(...(rates ?? []).map(([, rate]) => rate), trace_ms ? (trace_ms.length * PACKET_BITS * 1e3) / (trace_ms.at(-1) ?? 1) : 0);
 
+/** The base RTT of a flow, s: its links' delays and what is left for the way back. */
+export function baseRtt({ links }: Scenario, flow: FlowSpec): number {
+  const delays = new Map(links.map((link) => [link.name, link.delay_ns]));
+  const crossed = [...flow.path, ...(flow.return_path ?? [])];
+  return crossed.reduce((sum, name) => sum + (delays.get(name) ?? 0), flow.return_delay_ns ?? 0) / 1e9;
+}
+
 /** How many packets links, queues and the network beyond them can hold. */
 export function heldBy({ links, flows }: Scenario): number {
   const fastest = Math.max(...links.map(rateOf)) || Infinity;
@@ -67,7 +76,8 @@ export function heldBy({ links, flows }: Scenario): number {
     const packets = !queue ? Infinity : "packets" in queue ? queue.packets : "bytes" in queue ? queue.bytes / 1500 : (queue.ns * rate) / 1e9 / PACKET_BITS;
     return sum + (delay_ns ? (rate * delay_ns) / 1e9 / PACKET_BITS : 0) + packets;
   }, 0);
-  const windows = flows.reduce((sum, { stack, additional_subflows }) => sum + stack.receive_window * (1 + additional_subflows.length), 0);
+  const subflows = ({ additional_subflows = [] }: FlowSpec): number => 1 + additional_subflows.length;
+  const windows = flows.reduce((sum, flow) => sum + (flow.stack?.receive_window ?? RECEIVE_WINDOW) * subflows(flow), 0);
   return Math.min(held, windows);
 }
 

@@ -186,7 +186,7 @@ def _with_names(table: pl.DataFrame, names: pl.Series) -> pl.DataFrame:
 def _participants(scenario: dict[str, Any]) -> Participants:
     flows = []
     for flow in scenario["flows"]:
-        stop = flow["stop_ns"] / 1e9 if flow["stop_ns"] else float("inf")
+        stop = flow["stop_ns"] / 1e9 if "stop_ns" in flow else float("inf")
         flows.append(FlowInfo(flow["name"], flow["cc"], stop))
     links = [link["name"] for link in scenario["links"]]
     return Participants(scenario["duration_ns"] / 1e9, flows, links)

@@ -26,19 +26,18 @@ export interface LinkSpec {
 
 export interface PathSpec {
   path: string[];
-  return_path: string[];
-  return_delay_ns: number;
+  return_path?: string[];
+  return_delay_ns?: number;
 }
 
+/** What is as by default is left out. */
 export interface FlowSpec extends PathSpec {
   name: string;
   cc: string;
-  start_ns: number;
-  stop_ns: number | null;
-  bytes: number | null;
-  additional_subflows: PathSpec[];
-  stack: { mss: number; header: number; ecn: string; receive_window: number };
-  udt: object | null;
+  start_ns?: number;
+  stop_ns?: number;
+  additional_subflows?: PathSpec[];
+  stack?: { receive_window: number };
 }
 
 /** What the simulator takes: plain numbers. */

@@ -1,8 +1,9 @@
 /** The form: what most scenarios differ in. It changes keys in the text of the file. */
 
 import { useState } from "preact/hooks";
-import type { Facts, FlowSpec, Valid } from "../engine/protocol";
+import type { Facts, Valid } from "../engine/protocol";
 import { styleOf } from "../results/looks";
+import { baseRtt } from "../runs";
 import { rateText, seconds, short, timeText, withUnit } from "./quantities";
 import { valuesOf } from "./schema";
 import { addFlow, hasKey, removeFlow, setKey } from "./text";
@@ -93,17 +94,10 @@ function Slider({ label, value, low, high, shown, zero, disabled, title, set, wr
 /** AQMs as the literature writes them. */
 const AQM_TITLES: Record<string, string> = { cake: "CAKE", codel: "CoDel", dualpi2: "DualPI2", fq_codel: "FQ-CoDel", fq_pie: "FQ-PIE", pie: "PIE", red: "RED", step: "step marking" };
 
-/** The base RTT of a flow, s: its links' delays and what is left for the way back. */
-function baseRtt(checked: Valid, flow: FlowSpec): number {
-  const delays = new Map(checked.scenario.links.map((link) => [link.name, link.delay_ns]));
-  const links = [...flow.path, ...flow.return_path];
-  return (links.reduce((sum, name) => sum + (delays.get(name) ?? 0), 0) + flow.return_delay_ns) / 1e9;
-}
-
 /** The longest base RTT of the flows that cross a link, by which a BDP is meant. */
 function rttOf(checked: Valid, link: string): number {
   const crossing = checked.scenario.flows.filter(({ path }) => path.includes(link));
-  return Math.max(...crossing.map((flow) => baseRtt(checked, flow)), 1e-6);
+  return Math.max(...crossing.map((flow) => baseRtt(checked.scenario, flow)), 1e-6);
 }
 
 function LinkFields({ text, checked, facts, change, at }: Props & { checked: Valid; at: number }) {
@@ -125,7 +119,7 @@ function LinkFields({ text, checked, facts, change, at }: Props & { checked: Val
       checked.scenario.flows.forEach((flow) => {
         const number = checked.names.findIndex(([name]) => name === flow.name);
         if (number < 0 || !hasKey(text, "flow", number, "rtt")) return;
-        next = setKey(next, "flow", number, "rtt", timeText((baseRtt(checked, flow) * value) / rtt));
+        next = setKey(next, "flow", number, "rtt", timeText((baseRtt(checked.scenario, flow) * value) / rtt));
       });
     }
     change(next);

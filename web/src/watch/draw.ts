@@ -107,7 +107,7 @@ function wires(ctx: CanvasRenderingContext2D, { stage, checked, colours }: Scene
   ctx.lineWidth = 1.5;
   const index = new Map(checked.scenario.links.map(({ name }, at) => [name, at]));
   checked.scenario.flows.forEach((flow, number) => {
-    const paths = [flow.path, ...flow.additional_subflows.map(({ path }) => path)];
+    const paths = [flow.path, ...(flow.additional_subflows ?? []).map(({ path }) => path)];
     for (const path of paths) {
       ctx.beginPath();
       const [from, to] = [stage.senders[number], stage.receivers[number]];

@@ -29,7 +29,7 @@ const ROW = 120;
 export function columnsOf(scenario: Scenario): { column: number[]; row: number[]; columns: number; rows: number } {
   const index = new Map(scenario.links.map(({ name }, at) => [name, at]));
   const column = scenario.links.map(() => 0);
-  const paths = scenario.flows.flatMap((flow) => [flow.path, ...flow.additional_subflows.map(({ path }) => path)]);
+  const paths = scenario.flows.flatMap((flow) => [flow.path, ...(flow.additional_subflows ?? []).map(({ path }) => path)]);
   for (const path of paths) {
     path.forEach((name, at) => {
       const link = index.get(name) ?? 0;

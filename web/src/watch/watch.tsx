@@ -8,7 +8,7 @@ import { pixels, save } from "../results/export";
 import { many, moment } from "../results/format";
 import { PACKETS, themed, variable } from "../results/looks";
 import { flowLooks } from "../results/panels";
-import { heldBy, PACKET_BITS, rateOf } from "../runs";
+import { baseRtt, heldBy, PACKET_BITS, rateOf } from "../runs";
 import { timeText } from "../scenario/quantities";
 import { fileName } from "../share/share";
 import { draw } from "./draw";
@@ -30,11 +30,7 @@ interface Props {
 
 /** The longest base RTT, s. */
 function longestRtt({ scenario }: Valid): number {
-  const delays = new Map(scenario.links.map((link) => [link.name, link.delay_ns]));
-  const of = scenario.flows.map((flow) =>
-    [...flow.path, ...flow.return_path].reduce((sum, name) => sum + (delays.get(name) ?? 0), flow.return_delay_ns),
-  );
-  return Math.max(...of, 1e6) / 1e9;
+  return Math.max(...scenario.flows.map((flow) => baseRtt(scenario, flow)), 1e-3);
 }
 
 /** Hops that are loaded only for the packets that wait when the animation begins. */
@@ -50,7 +46,7 @@ function stayOf({ scenario }: Valid, rtt: number): number {
 
 /** Some round trips after the last flow has started, when there is most to see. */
 function firstMoment({ scenario }: Valid, rtt: number): number {
-  return Math.max(...scenario.flows.map(({ start_ns }) => start_ns)) / 1e9 + 6 * rtt;
+  return Math.max(...scenario.flows.map(({ start_ns }) => start_ns ?? 0)) / 1e9 + 6 * rtt;
 }
 
 /** Each flow in a colour of its own. */
