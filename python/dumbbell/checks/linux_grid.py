@@ -331,7 +331,7 @@ def agreement(compared: pl.DataFrame, measurements_: pl.DataFrame) -> Table:
             if ours.is_empty():
                 continue
             counts = [ours.filter(verdict=one).height for one in ("agrees", "differs", "undecided")]
-            met = f"{counts[0] / ours.height:.0%} of {metric.target:.0%}"
+            met = f"{counts[0] / ours.height:.0%} (target {metric.target:.0%})"
             rows.append([title, f"{metric.title} within {_limit(metric)}", *map(str, counts), met])
     heads = ["", "compared", "agree", "differ", "undecided", "reached"]
     runs = measurements_.unique(["cell", "run"])

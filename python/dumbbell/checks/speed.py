@@ -51,6 +51,7 @@ CASES: Final = (
     Case("1 BBRv3 flow, 1 Gbit/s", cc="bbr3"),
     Case("100 CUBIC flows, 1 Gbit/s", flows=100),
     Case("10,000 CUBIC flows, 10 Gbit/s", flows=10_000, rate="10 Gbit/s", duration="2 s"),
+    Case("100,000 CUBIC flows, 100 Gbit/s", flows=100_000, rate="100 Gbit/s", duration="2 s"),
     Case("1 CUBIC flow, jitter of 1 ms", link={"jitter": "1 ms"}),
     Case("1 BBRv3 flow, random loss of 0.1 %", cc="bbr3", link={"loss": 0.001}),
     Case("1 BBRv3 flow, 1 % reordered", cc="bbr3", link={"reorder": "1 % by 5 ms"}),
