@@ -272,7 +272,8 @@ def _bound(row: dict[str, Any]) -> float:
 
 def _varies(row: dict[str, Any]) -> bool:
     """Whether Linux's own runs differ by more than the simulator may."""
-    return (max(row["linux"]) - min(row["linux"])) / 2 > _bound(row)
+    linux: list[float] = row["linux"]
+    return (max(linux) - min(linux)) / 2 > _bound(row)
 
 
 def _is_chaotic(row: dict[str, Any], simulated: Runs, jittered: Runs) -> bool:
