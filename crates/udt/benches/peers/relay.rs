@@ -24,6 +24,7 @@ pub struct PathParameters {
 }
 
 /// A UDP payload on a link.
+#[derive(Clone)]
 struct UdpPayload(Vec<u8>);
 
 impl Packet for UdpPayload {
