@@ -11,8 +11,8 @@ mod udt;
 
 use pyo3::prelude::*;
 
-/// It asks Linux for large pages: with thousands of flows most of the time of a packet is otherwise
-/// spent on finding the pages of their state.
+/// It asks Linux for large pages: with thousands of flows a packet otherwise waits for the addresses of
+/// several pages.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
