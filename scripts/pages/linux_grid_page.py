@@ -287,7 +287,7 @@ What runs and captures show of them:
   ProbeRTT from 10.2 to 10.6 s in the simulator, and from 10.9 to 11.5 s in Linux, where the second
   flow takes its place and overflows the queue. If the second one starts at 9.4 s, the simulator has
   819 retransmissions (0 with 10 s; Linux 561 to 944), and the flows have 96 and 52 Mbit/s over 30 s
-  (Linux 94 to 96 and 52 to 55 in two). In `late-bbr-1` the simulator has 260 to 1,286 retransmissions and
+  (Linux 94 to 96 and 52 to 55). In `late-bbr-1` the simulator has 260 to 1,286 retransmissions and
   115 to 128 Mbit/s of the first flow with starts of the second one from 9 to 10 s (Linux 760 and
   126).
 - **`late-cubic-3`: when exactly the second flow starts.** With starts of the second flow up to 4 ms
