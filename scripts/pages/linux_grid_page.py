@@ -293,7 +293,7 @@ What runs and captures show of them:
 - **`late-cubic-3`: when exactly the second flow starts.** With starts of the second flow up to 4 ms
   later the simulator has 44 to 87 retransmissions: it leaves slow start by its delay, or one round
   trip later by losses. Linux has 77, 78, 79 and 83, and six of 48 simulations have 77 or more. Why
-  all runs of Linux have so many is not explained.
+  no run of Linux has fewer is not explained.
 - **`short-cubic-2`: likely the machine.** In one second of an earlier run of Linux, which is not in
   the table, 349 packets of the long flow were lost at a window at which it otherwise loses two: as
   after a stall of 8 ms, which the host of this virtual machine causes at times.

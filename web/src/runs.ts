@@ -61,6 +61,9 @@ export function runAll(source: Source, checked: Valid, { progress, signal }: Opt
 export const rateOf = ({ rate_bps, rates, trace_ms }: LinkSpec): number =>
   rate_bps ?? Math.max(...(rates ?? []).map(([, rate]) => rate), trace_ms ? (trace_ms.length * PACKET_BITS * 1e3) / (trace_ms.at(-1) ?? 1) : 0);
 
+/** The links that a flow's data crosses, by subflow. */
+export const pathsOf = ({ path, additional_subflows = [] }: FlowSpec): string[][] => [path, ...additional_subflows.map(({ path }) => path)];
+
 /** The base RTT of a flow, s: its links' delays and what is left for the way back. */
 export function baseRtt({ links }: Scenario, flow: FlowSpec): number {
   const delays = new Map(links.map((link) => [link.name, link.delay_ns]));
@@ -76,8 +79,7 @@ export function heldBy({ links, flows }: Scenario): number {
     const packets = !queue ? Infinity : "packets" in queue ? queue.packets : "bytes" in queue ? queue.bytes / 1500 : (queue.ns * rate) / 1e9 / PACKET_BITS;
     return sum + (delay_ns ? (rate * delay_ns) / 1e9 / PACKET_BITS : 0) + packets;
   }, 0);
-  const subflows = ({ additional_subflows = [] }: FlowSpec): number => 1 + additional_subflows.length;
-  const windows = flows.reduce((sum, flow) => sum + (flow.stack?.receive_window ?? RECEIVE_WINDOW) * subflows(flow), 0);
+  const windows = flows.reduce((sum, flow) => sum + (flow.stack?.receive_window ?? RECEIVE_WINDOW) * pathsOf(flow).length, 0);
   return Math.min(held, windows);
 }
 

@@ -30,7 +30,7 @@ pub(crate) struct ManagedLink<P> {
     padding: u64,
 }
 
-/// What a packet crosses once it is transmitted.
+/// The way of a packet after its transmission.
 #[derive(Clone, Debug)]
 enum Path<P> {
     /// A plain link, and the jitter of packets that stay in order.

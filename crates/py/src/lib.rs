@@ -11,8 +11,8 @@ mod udt;
 
 use pyo3::prelude::*;
 
-/// It asks Linux for large pages: with thousands of flows a packet otherwise waits for the addresses of
-/// several pages.
+/// For large pages (`MADV_HUGEPAGE`): with thousands of flows a packet otherwise waits for the addresses
+/// of several pages.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

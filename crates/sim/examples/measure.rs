@@ -23,14 +23,16 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let (flows, mbit): (u64, f64) = (flows.parse()?, mbit.parse()?);
     let mut scenario = dumbbells::dumbbell(cc, flows, mbit * 1e6, seconds.parse()?);
-    match rest.first().map(String::as_str) {
-        None => {}
-        Some("udt") => scenario = over_udt::over_udt(scenario),
-        Some("codel") => scenario.links[0].aqm = Some(AqmConfig::Codel(CodelConfig::default())),
-        Some("fq_codel") => {
+    match rest {
+        [] => {}
+        [one] if one == "udt" => scenario = over_udt::over_udt(scenario),
+        [one] if one == "codel" => {
+            scenario.links[0].aqm = Some(AqmConfig::Codel(CodelConfig::default()))
+        }
+        [one] if one == "fq_codel" => {
             scenario.links[0].aqm = Some(AqmConfig::FqCodel(FqCodelConfig::default()))
         }
-        Some(_) => return Err(USAGE.into()),
+        _ => return Err(USAGE.into()),
     }
     let (began, ran) = (Instant::now(), processor_time()?);
     let outcome = scenario.run()?;

@@ -39,7 +39,7 @@ impl DelayMeter {
         DelayMeter { flows: flows.into_iter().map(flow).collect(), flow_of }
     }
 
-    /// Where the delays of a pair of ports are.
+    /// The index of the delays of a pair of ports.
     #[inline]
     fn place(&self, pair: u32) -> usize {
         match (pair as usize).checked_sub(self.flows.len()) {

@@ -165,32 +165,35 @@ def _achieved(run: Result) -> list[tuple[str, str, float]]:
 def compare(measurements_: pl.DataFrame, *, jobs: int | None = None) -> pl.DataFrame:
     """Simulates the cells that were measured, and judges each of their values.
 
-    A value is chaotic if the tolerance is less than what the runs of Linux differ by, or than what
-    a microsecond or the testbed's lateness change in the simulator. Its cell is simulated
+    A value is chaotic if Linux's own runs differ by more than the tolerance, or simulated runs do
+    with a microsecond more of jitter or with the testbed's lateness. Its cell is then simulated
     `VARIATIONS` times.
 
     Returns:
-        A row for each cell with a valid run, group and metric: ``linux`` and ``simulated`` (lists
-        of the values of valid runs, and of runs with their seeds), ``jittered`` (simulated with the
-        testbed's mean lateness), ``bound`` (how far the simulator may be off), ``verdict`` and
-        ``with_jitter`` (see `judge`), ``late_mean``, ``late_p99`` (medians over the runs),
-        ``runs``, ``invalid`` (how many).
+        A row for each cell with a valid run, group and metric. ``linux`` has the values of valid
+        runs, ``simulated`` those of runs with their seeds, ``jittered`` the same with the testbed's
+        mean lateness. ``bound`` is how far the simulator may be off. ``verdict`` and
+        ``with_jitter``: see `judge`. ``late_mean`` and ``late_p99`` are medians over the runs;
+        ``runs`` and ``invalid`` say how many there are.
     """
     known = _values(measurements_)
-    cells = known.unique("cell", maintain_order=True)
-    values = _simulated(cells, _FEW, jobs)
-    rows = list(known.iter_rows(named=True))
-    chaotic = {row["cell"] for row in rows if _is_chaotic(row, *values[_key(row)].values())}
-    some = cells.filter(pl.col("cell").is_in(chaotic))
-    varied = _simulated(some, VARIATIONS, jobs)
-    return pl.DataFrame(
-        [_judged(row, values[_key(row)], varied.get(_key(row))) for row in rows],
-        infer_schema_length=None,
-    )
+    cells, rows = known.unique("cell", maintain_order=True), list(known.iter_rows(named=True))
+    few = _simulated(cells, _FEW, jobs)
+    chaotic = [_is_chaotic(row, few[_key(row)]) for row in rows]
+    names = {row["cell"] for row, is_chaotic in zip(rows, chaotic, strict=True) if is_chaotic}
+    many = _simulated(cells.filter(pl.col("cell").is_in(names)), VARIATIONS, jobs)
+    judged = [
+        _judged(row, many[_key(row)] if is_chaotic else _without_variations(few[_key(row)]))
+        for row, is_chaotic in zip(rows, chaotic, strict=True)
+    ]
+    return pl.DataFrame(judged, infer_schema_length=None)
 
 
 Runs = list[list[float]]
 """A value in simulated runs: for each seed a list of its variations."""
+
+Models = dict[str, Runs]
+"""A value ``simulated`` as the cell is, and ``jittered``: with the testbed's mean lateness."""
 
 
 def _key(row: dict[str, Any]) -> tuple[str, str, str]:
@@ -199,32 +202,27 @@ def _key(row: dict[str, Any]) -> tuple[str, str, str]:
 
 def _simulated(
     cells: pl.DataFrame, variations: int, jobs: int | None
-) -> dict[tuple[str, str, str], dict[str, Runs]]:
-    """The values of cells, groups and metrics, ``simulated`` and ``jittered``.
-
-    The second has the testbed's mean lateness as a jitter; each variation adds 1 us to it.
-    """
+) -> dict[tuple[str, str, str], Models]:
+    """The values of cells, groups and metrics. Each variation has 1 us more of jitter."""
     models = ("simulated", "jittered")
     wanted = [
-        (row["cell"], model, _model(row, model, variation))
+        (row, model, variation)
         for model in models
         for row in cells.iter_rows(named=True)
         for variation in range(variations)
     ]
-    values: dict[tuple[str, str, str], dict[str, Runs]] = {}
-    for (cell, model, _), result in zip(
-        wanted, run_all([x[-1] for x in wanted], jobs=jobs), strict=True
-    ):
+    values: dict[tuple[str, str, str], Models] = {}
+    results = run_all([_experiment(*one) for one in wanted], jobs=jobs)
+    for (row, model, _), result in zip(wanted, results, strict=True):
         for at, seed in enumerate(result.seeds):
             for group, metric, value in _achieved(result.of_seed(seed)):
-                of_value = values.setdefault((cell, group, metric), {name: [] for name in models})
-                if at == len(of_value[model]):
-                    of_value[model].append([])
+                empty: Models = {name: [[] for _ in result.seeds] for name in models}
+                of_value = values.setdefault((row["cell"], group, metric), empty)
                 of_value[model][at].append(value)
     return values
 
 
-def _model(row: dict[str, Any], model: str, variation: int) -> Experiment:
+def _experiment(row: dict[str, Any], model: str, variation: int) -> Experiment:
     """A cell as it is simulated."""
     one = Experiment.parse(row["experiment"]).replace(seeds=row["seeds"])
     late = 2e6 * (row["late_mean"] or 0) if model == "jittered" else 0.0
@@ -233,26 +231,18 @@ def _model(row: dict[str, Any], model: str, variation: int) -> Experiment:
     return one.replace(links=[link.replace(jitter=f"{jitter} us") for link in one.links])
 
 
-def _judged(
-    row: dict[str, Any], values: dict[str, Runs], varied: dict[str, Runs] | None
-) -> dict[str, Any]:
-    """A row of `compare`; `varied` are the values if the cell is chaotic."""
-    if varied is not None and _is_chaotic(row, *values.values()):
-        shown = varied
-    else:
-        shown = {name: [some[:1] for some in runs] for name, runs in values.items()}
+def _without_variations(models: Models) -> Models:
+    """The first variation of each seed alone."""
+    return {model: [some[:1] for some in runs] for model, runs in models.items()}
+
+
+def _judged(row: dict[str, Any], models: Models) -> dict[str, Any]:
+    """A row of `compare`."""
     bound = _bound(row)
-    verdicts = {name: judge(runs, row["linux"], bound) for name, runs in shown.items()}
-    flat = {name: list(chain.from_iterable(runs)) for name, runs in shown.items()}
-    return (
-        row
-        | flat
-        | {
-            "bound": bound,
-            "verdict": verdicts["simulated"],
-            "with_jitter": verdicts["jittered"],
-        }
-    )
+    verdicts = {model: judge(runs, row["linux"], bound) for model, runs in models.items()}
+    values = {model: list(chain.from_iterable(runs)) for model, runs in models.items()}
+    verdict = {"verdict": verdicts["simulated"], "with_jitter": verdicts["jittered"]}
+    return row | values | {"bound": bound} | verdict
 
 
 def _values(measured_: pl.DataFrame) -> pl.DataFrame:
@@ -282,10 +272,11 @@ def _varies(row: dict[str, Any]) -> bool:
     return (max(linux) - min(linux)) / 2 > _bound(row)
 
 
-def _is_chaotic(row: dict[str, Any], simulated: Runs, jittered: Runs) -> bool:
-    """Whether they do, or whether the simulator's do with a microsecond more, or the lateness."""
-    seeds = [[*some, *late] for some, late in zip(simulated, jittered, strict=True)]
-    return _varies(row) or any(max(some) - min(some) > _bound(row) for some in seeds)
+def _is_chaotic(row: dict[str, Any], models: Models) -> bool:
+    """Whether they do, or whether simulated runs of one seed do."""
+    seeds = [[*one, *other] for one, other in zip(*models.values(), strict=True)]
+    spreads = [max(some) - min(some) for some in seeds]
+    return _varies(row) or max(spreads) > _bound(row)
 
 
 def judge(simulated: Runs, linux: Sequence[float], bound: float) -> str:

@@ -1,6 +1,7 @@
 /** Draws a moment of the animation. */
 
 import type { Valid } from "../engine/protocol";
+import { pathsOf } from "../runs";
 import { timeText } from "../scenario/quantities";
 import { variable } from "../results/looks";
 import type { Dot, Film, Stage } from "./stage";
@@ -107,8 +108,7 @@ function wires(ctx: CanvasRenderingContext2D, { stage, checked, colours }: Scene
   ctx.lineWidth = 1.5;
   const index = new Map(checked.scenario.links.map(({ name }, at) => [name, at]));
   checked.scenario.flows.forEach((flow, number) => {
-    const paths = [flow.path, ...(flow.additional_subflows ?? []).map(({ path }) => path)];
-    for (const path of paths) {
+    for (const path of pathsOf(flow)) {
       ctx.beginPath();
       const [from, to] = [stage.senders[number], stage.receivers[number]];
       ctx.moveTo(from?.x ?? 0, from?.y ?? 0);

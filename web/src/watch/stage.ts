@@ -1,6 +1,7 @@
 /** Where links and hosts stand in the animation, and where each packet is at a time. */
 
 import { KIND, type Hops, type Scenario } from "../engine/protocol";
+import { pathsOf } from "../runs";
 
 export interface Place {
   /** The middle of the queue's right end, where the wire begins. */
@@ -29,7 +30,7 @@ const ROW = 120;
 export function columnsOf(scenario: Scenario): { column: number[]; row: number[]; columns: number; rows: number } {
   const index = new Map(scenario.links.map(({ name }, at) => [name, at]));
   const column = scenario.links.map(() => 0);
-  const paths = scenario.flows.flatMap((flow) => [flow.path, ...(flow.additional_subflows ?? []).map(({ path }) => path)]);
+  const paths = scenario.flows.flatMap(pathsOf);
   for (const path of paths) {
     path.forEach((name, at) => {
       const link = index.get(name) ?? 0;
