@@ -118,16 +118,19 @@ impl ReceiveWindow {
         twice <= self.window_clamp && self.window() >= twice
     }
 
-    /// A packet arrived out of order; the packets beyond the next one span `span`.
-    pub(crate) fn on_queued(&mut self, stack: &Stack, span: u32) {
+    /// A packet arrived out of order; the packets beyond the next one span `span`. Returns whether
+    /// the window grew.
+    pub(crate) fn on_queued(&mut self, stack: &Stack, span: u32) -> bool {
+        let grew = self.grow();
         self.queued += 1;
-        self.grow();
         self.grow_buffer(stack, self.space, span);
+        grew
     }
 
-    /// A packet arrived: the window grows if the buffer has room. Returns whether it grew.
+    /// A packet arrived: the window grows if the buffer has room beside this packet, which the
+    /// application has not read yet. Returns whether it grew.
     pub(crate) fn grow(&mut self) -> bool {
-        let room = self.free_space().saturating_sub(self.rcv_ssthresh);
+        let room = self.free_space().saturating_sub(self.rcv_ssthresh + 1);
         self.rcv_ssthresh += room.min(2);
         room > 0
     }
@@ -177,7 +180,7 @@ mod tests {
     #[test]
     fn the_window_is_ahead_of_slow_start() {
         let windows = advertised_after(&Stack::linux(), &[10, 20, 40, 80, 160]);
-        assert_eq!(windows, [56, 56, 105, 240, 480]);
+        assert_eq!(windows, [55, 55, 104, 239, 479]);
         assert!(windows.iter().zip([20, 40, 80, 160, 320]).all(|(&window, next)| window > next));
     }
 
@@ -185,8 +188,8 @@ mod tests {
     fn the_window_grows_by_two_per_packet_to_the_buffer() {
         let windows = advertised_after(&Stack::linux(), &[100; 25]);
         // 2 * 101, and 4 * 101 * (101 - 10) / 10, as the first round trip read 10 times the initial
-        // space, and ends with the first packet of the next.
-        assert_eq!(windows[24], 3_878);
+        // space, and ends with the first packet of the next; less the packet that arrived.
+        assert_eq!(windows[24], 3_877);
         assert_eq!(windows[3] - windows[2], 200);
     }
 
@@ -194,7 +197,8 @@ mod tests {
     fn packets_out_of_order_occupy_the_buffer() {
         let stack = Stack { receive_window: 40, ..Stack::linux() };
         let mut window = ReceiveWindow::new(&stack);
-        (1..=15).for_each(|span| window.on_queued(&stack, span));
+        let grew = (1..=15).map(|span| window.on_queued(&stack, span));
+        assert!(!grew.fold(false, |any, one| any | one), "the buffer is full");
         assert_eq!(window.advertise(0), 25);
         // The first one arrives, and the application has not read yet.
         assert_eq!(window.advertise(16), 25);
@@ -205,7 +209,7 @@ mod tests {
     #[test]
     fn a_buffer_whose_size_is_set_does_not_grow() {
         let stack = Stack { receive_window: 300, ..Stack::linux() };
-        assert_eq!(advertised_after(&stack, &[10, 1_000, 4_000]), [65, 300, 300]);
+        assert_eq!(advertised_after(&stack, &[10, 1_000, 4_000]), [65, 299, 299]);
         let fixed = Stack { autotuning: false, ..stack };
         assert_eq!(ReceiveWindow::new(&fixed).window(), 300);
     }

@@ -5,12 +5,13 @@
 //!
 //! - with the second full-sized one (RFC 5681, 4.2), otherwise after 40 ms;
 //! - immediately, if it has PSH: it ends a write or a burst;
-//! - immediately, while quick ACKs last at the start of a connection;
-//! - immediately, while the receive window grows;
+//! - immediately, while quick ACKs last: at the start of a connection, after a duplicate, and while
+//!   the receive window grows;
 //! - immediately, if it fills a hole or a CE mark changes.
 //!
 //! A segment out of order is acknowledged immediately. From the fourth on, SACK compression (Linux
-//! 4.18) reduces this to one acknowledgement per millisecond or 1/20 of a round trip.
+//! 4.18) reduces this to one acknowledgement per millisecond or 1/20 of a round trip, unless there
+//! are quick ACKs.
 
 use crate::ranges::RangeSet;
 use crate::receive_window::ReceiveWindow;
@@ -52,7 +53,8 @@ pub struct Receiver {
     /// The last packet, the only one whose payload is not an MSS: its number and payload.
     last_segment: (u32, u16),
     unacked: u32,
-    /// Quick ACKs left (`icsk_ack.quick`).
+    /// Quick ACKs left (`icsk_ack.quick`). While the window grows they do not end: each packet that
+    /// lets it grow sets the lowest bit (`tcp_grow_window`).
     quick_acks: u16,
     ack_at: Time,
     /// Flags of the acknowledgement to send now.
@@ -172,7 +174,10 @@ impl Receiver {
         }
         if segment.number == self.rcv_nxt {
             let arrived = self.advance_rcv_nxt();
-            let window_grows = self.stack.autotuning && self.window.grow();
+            if self.stack.autotuning {
+                let window_grows = self.window.grow();
+                self.quick_acks |= u16::from(window_grows);
+            }
             self.unacked += 1;
             if !self.out_of_order.is_empty() {
                 self.ack_out_of_order(now);
@@ -181,7 +186,6 @@ impl Receiver {
                 || !self.stack.delayed_ack
                 || ecn_ack_now
                 || self.stack.push && segment.flags.contains(Flags::PSH)
-                || window_grows
             {
                 self.reply = Some(Flags::default());
             } else {
@@ -241,7 +245,8 @@ impl Receiver {
         self.out_of_order.insert(number, number + 1, |_, _| {});
         if self.stack.autotuning {
             let end = self.out_of_order.end().unwrap_or(number);
-            self.window.on_queued(&self.stack, end - self.rcv_nxt);
+            let window_grows = self.window.on_queued(&self.stack, end - self.rcv_nxt);
+            self.quick_acks |= u16::from(window_grows);
         }
         if self.compressed_ack > 0 && self.sack_blocks.index_of(number) >= SACK_BLOCKS_EXPECTED {
             self.pending_ack = Some(Box::new(self.build_ack(now, Flags::default())));
@@ -256,11 +261,12 @@ impl Receiver {
             self.dup_ack_counter = 0;
         }
         let ack_now = !self.stack.sack_compression
+            || self.unacked >= 2
+            || self.quick_acks > 0
             || self.dsack != NO_PACKET
-            || self.dup_ack_counter < FASTRETRANS_THRESH
             || self.compressed_ack >= COMP_SACK_NR;
-        if ack_now {
-            self.dup_ack_counter = self.dup_ack_counter.saturating_add(1);
+        if ack_now || self.dup_ack_counter < FASTRETRANS_THRESH {
+            self.dup_ack_counter += u8::from(!ack_now);
             self.reply = Some(Flags::default());
             return;
         }

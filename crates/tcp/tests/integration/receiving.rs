@@ -117,9 +117,33 @@ fn while_the_receive_window_grows_every_packet_is_acknowledged() {
     };
     // In slow start the packets per round trip double, and the receive window grows somewhat ahead of
     // them. With constant packets per round trip it does not grow.
-    let (growing, steady) = (acks_of_a_thousand(1 << 20, 100), acks_of_a_thousand(200, 2_000));
+    let (growing, steady) = (acks_of_a_thousand(1 << 20, 100), acks_of_a_thousand(201, 2_000));
     assert!(growing > 700, "{growing}");
     assert!(steady <= 500, "{steady}");
+}
+
+#[test]
+fn packets_that_let_the_window_grow_use_no_quick_ack() {
+    let numbers = |packets: u64| {
+        let stack = Stack { push: false, ..Stack::linux() };
+        acknowledged(stack, packets).iter().map(|ack| ack.1).collect::<Vec<_>>()
+    };
+    // The first five let the window grow from 45 to 55 packets; 16 others use the quick ACKs.
+    assert_eq!(numbers(23)[19..], [20, 21, 23]);
+}
+
+#[test]
+fn sacks_are_not_compressed_while_the_receive_window_grows() {
+    let sacks = |lost: &'static [u32], autotuning: bool| {
+        let stack = Stack { autotuning, ..Stack::linux() };
+        let mut connection = TestConnection::new(Flow { stack, ..Flow::default() });
+        connection.run(millis(1_500), losing(lost));
+        connection.acks.iter().filter(|(_, ack)| ack.blocks().count() > 0).count()
+    };
+    // The window has grown to the whole buffer by packet 600, but not by packet 700.
+    assert_eq!(sacks(&[600], true), sacks(&[600], false));
+    let (growing, constant) = (sacks(&[700], true), sacks(&[700], false));
+    assert!(growing > 3 * constant, "{growing} {constant}");
 }
 
 #[test]
