@@ -22,7 +22,7 @@ impl SendBuffer {
     }
 
     /// Packets from `next` to the end of its `sk_buff`: data is written into buffers of 64 kB
-    /// (`tcp_send_mss`), and a burst is cut from one of them.
+    /// (`tcp_send_mss`).
     #[inline]
     pub(crate) fn left_of_skb(&self, next: u32) -> u32 {
         self.skb - next % self.skb

@@ -86,16 +86,17 @@ impl Sender {
         let cwnd = if self.app_limited { self.restart_after_idle() } else { cwnd };
         let quota = (cwnd / 2).max(1).min(cwnd - in_flight);
         let full = self.full_burst();
-        // A rest of a buffer does not wait to be part of a full burst.
-        let ready = if self.is_subflow {
+        // The rest of a buffer does not wait to be part of a full burst.
+        let in_buffer = if self.is_subflow {
             sendable
         } else {
             sendable.min(self.send_buffer.left_of_skb(self.scoreboard.next_seq()))
         };
-        if quota < full && quota < ready && quota < cwnd / 3 && self.tso_should_defer() {
+        if quota < full && quota < in_buffer && 3 * quota < cwnd && self.tso_should_defer() {
             return self.stop_sending(true);
         }
-        let packets = full.min(quota).min(ready);
+        // It borrows from the next buffer (`tcp_grow_skb`, since Linux 6.10).
+        let packets = full.min(quota).min(sendable);
         self.burst_ends_with_psh = packets > 1 || packets == sendable && !self.is_subflow;
         self.begin_burst(packets);
         true

@@ -364,33 +364,36 @@ fn paced_packets_leave_evenly_instead_of_in_bursts() {
     assert!(together * 20 < times.len(), "{together} of {}", times.len());
 }
 
-#[test]
-fn bursts_by_segmentation_offload_last_a_millisecond() {
-    let mut connection = TestConnection::new(Flow::default());
-    connection.run(millis(2_000), losing(&[1300]));
+/// The sizes of the bursts after some time, packets.
+fn bursts_after(connection: &TestConnection, time: Time) -> Vec<u32> {
     let mut bursts = vec![1u32];
-    for pair in connection.sent.windows(2).filter(|pair| pair[0].0 > millis(1_500)) {
+    for pair in connection.sent.windows(2).filter(|pair| pair[0].0 > time) {
         match bursts.last_mut() {
             Some(last) if pair[0].0 == pair[1].0 => *last += 1,
             _ => bursts.push(1),
         }
     }
+    bursts
+}
+
+#[test]
+fn bursts_by_segmentation_offload_last_a_millisecond() {
+    let mut connection = TestConnection::new(Flow::default());
+    connection.run(millis(2_000), losing(&[1300]));
+    let bursts = bursts_after(&connection, millis(1_500));
     let mean = f64::from(bursts.iter().sum::<u32>()) / bursts.len() as f64;
     assert!((5.0..9.0).contains(&mean), "80 Mbit/s x 1.2 is 8 packets a millisecond: {mean}");
 }
 
 #[test]
-fn a_burst_ends_with_the_buffer_of_64_kb_that_it_is_cut_from() {
+fn a_burst_takes_from_the_next_buffer_of_64_kb() {
     let stack = Stack { autotuning: false, ..Stack::linux() };
     let delay = Span::from_millis(5);
     let mut connection = TestConnection::new(Flow { stack, delay, ..Flow::default() });
     connection.run(millis(3_000), losing(&[100]));
-    let sent = connection.sent.windows(2).filter(|pair| pair[0].0 > millis(100));
-    let starts = |number: u32| {
-        let at = sent.clone().find(|pair| pair[1].1.number == number);
-        at.is_some_and(|pair| pair[0].0 < pair[1].0)
-    };
-    let numbers = (60..120).map(|buffer| buffer * 45);
-    let count = numbers.clone().filter(|number| starts(*number)).count();
-    assert_eq!(count, 60);
+    // Most bursts are of six to eight packets. A rest of one packet would leave alone in one of
+    // eight buffers, of which there are 400.
+    let bursts = bursts_after(&connection, millis(100));
+    let of_one_packet = bursts.iter().filter(|&&packets| packets == 1).count();
+    assert!(bursts.len() > 2_000 && of_one_packet < 10, "{of_one_packet} of {}", bursts.len());
 }
