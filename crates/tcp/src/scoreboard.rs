@@ -225,6 +225,17 @@ impl Scoreboard {
         self.to_retransmit.clear();
     }
 
+    /// How many packets from `number` on, `max` at most, left in one burst and are lost: Linux
+    /// retransmits them as one buffer (`tcp_retransmit_skb`).
+    pub(crate) fn lost_of_burst(&self, number: u32, max: u32) -> u32 {
+        let sent_at = self.packet(number).sent_at();
+        let is_lost = |&next: &u32| {
+            let packet = self.packet(next);
+            packet.needs_retransmit() && packet.sent_at() == sent_at
+        };
+        (number..self.next_seq).take(max as usize).take_while(is_lost).count() as u32
+    }
+
     /// The lowest lost packet that is not being retransmitted.
     pub(crate) fn next_retransmission(&mut self) -> Option<u32> {
         while let Some(&Reverse(number)) = self.to_retransmit.peek() {

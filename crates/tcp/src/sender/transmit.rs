@@ -70,8 +70,11 @@ impl Sender {
             self.wake_at = self.pacer.next();
             return self.stop_sending(false);
         }
-        if self.should_retransmit() {
-            self.begin_burst(1);
+        if let Some(number) = self.lost_to_retransmit() {
+            let max = (cwnd - in_flight).min(self.full_burst());
+            let packets = self.scoreboard.lost_of_burst(number, max);
+            self.burst_ends_with_psh = packets > 1;
+            self.begin_burst(packets);
             return true;
         }
         let sendable = self.sendable();
@@ -206,7 +209,7 @@ impl Sender {
         let retransmission = self.next_retransmission();
         let psh = self.burst_left == 0
             && retransmission.map_or(self.burst_ends_with_psh, |number| {
-                number + 1 == self.scoreboard.next_seq()
+                self.burst_ends_with_psh || number + 1 == self.scoreboard.next_seq()
             });
         let number = match retransmission {
             Some(number) => {
@@ -238,20 +241,20 @@ impl Sender {
         self.build_segment(number, retransmission, psh)
     }
 
-    /// Whether a retransmission goes before new packets.
+    /// The lost packet that goes before new packets, if one does.
     #[inline]
-    fn should_retransmit(&mut self) -> bool {
+    fn lost_to_retransmit(&mut self) -> Option<u32> {
         if self.scoreboard.lost_out() == 0 {
-            return false;
+            return None;
         }
         if self.frto_send_new {
             // With new packets sent, F-RTO waits for their acknowledgement (`tcp_xmit_recovery`).
             if self.sendable() > 0 || self.scoreboard.next_seq() > self.high_seq {
-                return false;
+                return None;
             }
             (self.frto_send_new, self.frto) = (false, false);
         }
-        self.scoreboard.next_retransmission().is_some()
+        self.scoreboard.next_retransmission()
     }
 
     /// The packet to retransmit next: a tail loss probe or a lost packet.
