@@ -326,8 +326,8 @@ What runs and captures show of them:
   differ for the next 15 s. Likely the application reads late: packets of a burst that it has not
   read are subtracted from what the window grows by.
 - **`late-cubic-1`: who loses when the second flow ends its slow start.** In the simulator the
-  second flow alone loses three packets, and starts from a smaller window. In the three runs of Linux
-  that were looked at the first flow loses too.
+  second flow alone loses three packets, and starts from a smaller window. In the three runs that
+  were looked at the first flow loses too.
 - **`pair-cubic+reno-3`: one run of Linux.** With the testbed's lateness as jitter it is undecided.
 - **Not explained**: `losses-bbr-5`, `four-bbr+reno-1` (Reno beside BBR has 13 % less in Linux), and
   `marks-fq_codel+bbr-1` (12 packets in flight a flow in Linux, 13 in the simulator, where windows
