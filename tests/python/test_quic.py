@@ -31,13 +31,14 @@ def quic(cc: str, **keys: Any) -> Flow:
 
 
 def test_a_quic_flow_has_the_same_columns_as_a_tcp_flow() -> None:
-    result = run([quic("quinn:cubic", name="quic"), Flow(cc="cubic", name="tcp")])
+    flows = [quic("quinn:cubic", name="quic"), Flow(cc="cubic", name="tcp")]
+    result = run(flows, seeds=[1, 2, 3, 4, 5], start_jitter="100 ms")
     rows = result.series.group_by("flow").agg(pl.col("cwnd", "srtt", "sent", "delivered").max())
     assert rows.null_count().to_numpy().sum() == 0
     assert rows.height == 2
     summary = result.summary()
     assert summary.filter(pl.col("flow") == "quic")["throughput"][0] > 5
-    # Two CUBICs with the same round-trip time share the link.
+    # Two CUBICs with the same round-trip time share the link; how, differs from run to run.
     rates = summary.sort("flow")["throughput"].to_list()
     assert min(rates) / max(rates) > 0.6
 

@@ -17,6 +17,7 @@ use std::io::{BufWriter, Write};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 create_exception!(
     dumbbell._core,
@@ -24,6 +25,11 @@ create_exception!(
     PyValueError,
     "A scenario that cannot be simulated, in one sentence."
 );
+
+/// How long a simulation with custom algorithms holds the GIL: longer than Python's switch interval
+/// of 5 ms. A thread that has waited so long demands the GIL, and the release waits until it has it. If
+/// it was released more often, waiting threads would be woken, come too late and never demand it.
+const GIL_HOLD: Duration = Duration::from_millis(20);
 
 /// Progress and stop request of a simulation, for use by other threads.
 #[pyclass(frozen, module = "dumbbell._core")]
@@ -189,7 +195,7 @@ impl RunOutput {
 /// Runs a scenario, given as JSON, in the simulator.
 ///
 /// The keys of `custom` are the texts of the flows' `cc`, the values are (class, options). Without
-/// custom algorithms the simulation releases the GIL. With them it holds the GIL between samples,
+/// custom algorithms the simulation releases the GIL. With them it holds the GIL for some samples,
 /// because acquiring it per event would cost more than the event.
 ///
 /// Raises ScenarioError if the scenario is not valid, InterruptedError if `monitor` was stopped, and
@@ -211,8 +217,16 @@ pub fn simulate(
         }
         Some(custom) => {
             let factories = with_endpoints(factories(custom, &failure));
+            let mut held_since = Instant::now();
             run(Scenario::from_json_with(scenario, &factories), |done| {
-                py.detach(|| if failure.is_set() { ControlFlow::Break(()) } else { progress(done) })
+                if failure.is_set() {
+                    return ControlFlow::Break(());
+                }
+                if held_since.elapsed() >= GIL_HOLD {
+                    py.detach(|| ());
+                    held_since = Instant::now();
+                }
+                progress(done)
             })
         }
     };
