@@ -311,12 +311,11 @@ What runs and captures show of them:
   flow takes its place and overflows the queue. If the second one starts at 9.4 s, the simulator has
   819 retransmissions (0 with 10 s; Linux 561 to 944), and the flows have 96 and 52 Mbit/s over 30 s
   (Linux 94 to 96 and 52 to 55). In `late-bbr-1` the simulator has 260 to 1,286 retransmissions and
-  115 to 128 Mbit/s of the first flow with starts of the second one from 9 to 10 s (Linux 760 and
-  126).
+  115 to 128 Mbit/s of the first flow with starts of the second one from 9 to 10 s (Linux's first
+  run 760 and 126).
 - **`late-cubic-3`: when exactly the second flow starts.** With starts of the second flow up to 4 ms
   later the simulator has 44 to 87 retransmissions: it leaves slow start by its delay, or one round
-  trip later by losses. Linux has 77, 78, 79 and 83, and six of 48 simulations have 77 or more. Why
-  no run of Linux has fewer is not explained.
+  trip later by losses. Linux has 77 to 131 in six runs. Why it never has fewer is not explained.
 - **`short-cubic-2`: likely the machine.** In one second of an earlier run of Linux, which is not in
   the table, 349 packets of the long flow were lost at a window at which it otherwise loses two: as
   after a stall of 8 ms, which the host of this virtual machine causes at times.
