@@ -8,8 +8,8 @@ use crate::{
     ConfigError, CongestionControl, CongestionEvent, ConnectionConfig, ControlParameters, Copa,
     Cubic, Cubic2006, CubicLinux, CubicParameters, CustomAlgorithm, Dbac, Dctcp, Fast, HighSpeed,
     Htcp, Hybla, Illinois, LedbatPlusPlus, Lia, Lp, Metric, Nv, Olia, OptionInfo, Options, Path,
-    Prague, Reno, Scalable, Sent, StandardSlowStart, Udt, Vegas, Veno, WeightedVegas, Westwood,
-    WindowRule, Windowed, Yeah,
+    Prague, Reno, RenoLinux, Scalable, Sent, StandardSlowStart, Udt, Vegas, Veno, WeightedVegas,
+    Westwood, WindowRule, Windowed, Yeah,
 };
 #[cfg(feature = "all-algorithms")]
 use crate::{C4, Vivace};
@@ -150,8 +150,12 @@ algorithms! {
         BbrV3::from_options(version::V3, options, init).map(Box::new)
     };
     /// Reno.
-    "reno" Reno(Windowed<Abe<Reno>, AnySlowStart>) = |options, init| {
-        windowed(Abe::from_options(Reno, BETA_ECN_RENO, options)?, options, init)
+    "reno" Reno(Windowed<Abe<AnyArithmetic<Reno, RenoLinux>>, AnySlowStart>) = |options, init| {
+        let rule = match Arithmetic::as_the_transport(options, init)? {
+            Arithmetic::Exact => AnyArithmetic::Exact(Reno),
+            Arithmetic::Linux => AnyArithmetic::Linux(RenoLinux::default()),
+        };
+        windowed(Abe::from_options(rule, BETA_ECN_RENO, options)?, options, init)
     };
     /// CUBIC.
     "cubic" Cubic(Windowed<Abe<AnyArithmetic<Cubic, CubicLinux>>, AnySlowStart>) = |options, init| {

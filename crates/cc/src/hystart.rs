@@ -8,16 +8,17 @@
 //!
 //! - **ACK train.** Acknowledgements that come within 2 ms of each other form a train, counted
 //!   from the start of the round. Once the train is longer than the minimum one-way delay, the
-//!   packets of one window fill the path. Linux's threshold is `(min_rtt + ack_delay) / 2`, or
-//!   `min_rtt + ack_delay` if it paces, which stretches the train by up to half a round trip.
+//!   packets of one window fill the path. Linux's threshold is `(delay_min + ack_delay) / 2`, or
+//!   `delay_min + ack_delay` if it paces, which stretches the train by up to half a round trip.
 //!   `ack_delay` is the time of four maximum-size offloaded bursts at the pacing rate, at most 1 ms.
-//! - **Delay.** After 8 samples, the minimum round-trip time of the round exceeds `min_rtt` by more
-//!   than `min_rtt / 8`, clamped to 4 to 16 ms.
+//! - **Delay.** After 8 samples, the minimum round-trip time of the round exceeds `delay_min` by more
+//!   than `delay_min / 8`, clamped to 4 to 16 ms.
 //!
 //! A round ends when a packet is acknowledged that was sent after the round began. Once a detector
 //! has ended slow start, detection stays off until a timeout (`found`): slow start after idle goes up
-//! to the threshold. Linux keeps its own minimum round-trip time and resets it after a timeout; here
-//! it is the transport's.
+//! to the threshold. `delay_min` is the minimum round-trip time of data since the connection began or
+//! timed out. It lacks the handshake, whose packets are smaller: `cubictcp_init` resets it. Of
+//! connections that leave slow start by a loss, samples of congestion avoidance are not counted here.
 //!
 //! # HyStart++ (RFC 9406)
 //!
@@ -104,6 +105,7 @@ pub struct HyStart {
     detect_train: bool,
     detect_delay: bool,
     found: bool,
+    delay_min: Span,
     round: HyStartRound,
 }
 
@@ -114,18 +116,19 @@ impl HyStart {
 
     /// HyStart with either detector or both.
     pub const fn new(detect_train: bool, detect_delay: bool) -> HyStart {
-        HyStart { detect_train, detect_delay, found: false, round: HyStartRound::new() }
+        let (found, delay_min, round) = (false, Span::MAX, HyStartRound::new());
+        HyStart { detect_train, detect_delay, found, delay_min, round }
     }
 
-    fn train_exceeds_threshold(&mut self, path: &Path, min_rtt: Span) -> bool {
+    fn train_exceeds_threshold(&mut self, path: &Path) -> bool {
         let Some(train) = self.round.train(path.now) else { return false };
         let bursts = path.pacing_rate.map(|rate| rate.time_for(4.0 * HyStart::GSO_BYTES));
-        let threshold = min_rtt + bursts.unwrap_or(Span::ZERO).min(Span::from_millis(1));
+        let threshold = self.delay_min + bursts.unwrap_or(Span::ZERO).min(Span::from_millis(1));
         let threshold = if path.paced { threshold } else { threshold / 2 };
         train > threshold
     }
 
-    fn delay_exceeds_threshold(&mut self, rtt: Span, min_rtt: Span) -> bool {
+    fn delay_exceeds_threshold(&mut self, rtt: Span) -> bool {
         let round = &mut self.round;
         round.min_rtt = round.min_rtt.min(rtt);
         // As in Linux: the first 8 samples only count, the ninth is the first to decide.
@@ -133,13 +136,14 @@ impl HyStart {
             round.samples += 1;
             return false;
         }
-        round.min_rtt > min_rtt + delay_threshold(min_rtt)
+        round.min_rtt > self.delay_min + delay_threshold(self.delay_min)
     }
 }
 
 impl SlowStart for HyStart {
     fn should_exit(&mut self, cwnd: f64, path: &Path, ack: &Ack) -> bool {
-        let (Some(rtt), Some(min_rtt)) = (ack.rtt, path.min_rtt) else { return false };
+        let Some(rtt) = ack.rtt else { return false };
+        self.delay_min = self.delay_min.min(rtt);
         // cubictcp_acked: hystart_update only if !ca->found.
         if self.found {
             return false;
@@ -148,14 +152,16 @@ impl SlowStart for HyStart {
         if cwnd < HyStartRound::LOW_WINDOW {
             return false;
         }
-        let train = self.detect_train && self.train_exceeds_threshold(path, min_rtt);
-        let delay = self.detect_delay && self.delay_exceeds_threshold(rtt, min_rtt);
+        let train = self.detect_train && self.train_exceeds_threshold(path);
+        let delay = self.detect_delay && self.delay_exceeds_threshold(rtt);
         self.found = train || delay;
         self.found
     }
 
     fn restart(&mut self, path: &Path) {
-        self.found = false; // bictcp_reset
+        // bictcp_reset
+        self.found = false;
+        self.delay_min = Span::MAX;
         self.round.restart(path);
     }
 }

@@ -112,7 +112,7 @@ pub use options::{ConfigError, ConnectionConfig, OptionInfo, Options};
 pub use prague::Prague;
 pub use rapid_start::RapidStart;
 pub use rate::{PacketInfo, RateSampler};
-pub use reno::Reno;
+pub use reno::{Reno, RenoLinux};
 pub use round_stats::{RoundAggregator, RoundStats};
 pub use search::Search;
 pub use slow_start::{AnySlowStart, SlowStart, StandardSlowStart};

@@ -9,19 +9,20 @@ struct Flow<S> {
 }
 
 impl<S: SlowStart> Flow<S> {
-    fn new(slow_start: S, min_rtt_ms: u64) -> Flow<S> {
-        let path = Path {
-            min_rtt: Some(Span::from_millis(min_rtt_ms)),
-            next_seq: 100_000,
-            ..Path::new(1448, Time::ZERO)
-        };
+    fn new(slow_start: S) -> Flow<S> {
+        let path = Path { next_seq: 100_000, ..Path::new(1448, Time::ZERO) };
         Flow { slow_start, path, cwnd: 100.0 }
+    }
+
+    /// The next acknowledgement begins a round.
+    fn end_round(&mut self) {
+        self.path.una = self.path.next_seq;
+        self.path.next_seq += 100_000;
     }
 
     /// The first acknowledgement of the next round comes `gap` after the last one.
     fn next_round(&mut self, gap: Span, rtt: Span) -> bool {
-        self.path.una = self.path.next_seq;
-        self.path.next_seq += 100_000;
+        self.end_round();
         self.ack(gap, rtt)
     }
 
@@ -48,7 +49,7 @@ const MS: Span = Span::from_millis(1);
 const RTT: Span = Span::from_millis(100);
 
 fn train(change: impl FnOnce(&mut Path)) -> Flow<HyStart> {
-    let mut flow = Flow::new(HyStart::new(true, false), 100);
+    let mut flow = Flow::new(HyStart::new(true, false));
     change(&mut flow.path);
     assert!(!flow.next_round(RTT, RTT));
     flow
@@ -83,11 +84,20 @@ fn a_paced_train_may_take_the_whole_round_trip_and_four_bursts() {
     }
 }
 
+/// A flow whose first round trip took `min_rtt_ms`; the handshake took less.
+fn delay(min_rtt_ms: u64) -> Flow<HyStart> {
+    let mut flow = Flow::new(HyStart::new(false, true));
+    flow.path.min_rtt = Some(MS);
+    assert!(!flow.ack(MS, MS * min_rtt_ms));
+    flow.end_round();
+    flow
+}
+
 #[test]
 fn the_ninth_sample_above_the_delay_threshold_ends_slow_start() {
     for (min_rtt, threshold) in [(16, 4), (80, 10), (200, 16)] {
         let rtt = MS * (min_rtt + threshold);
-        let start = || Flow::new(HyStart::new(false, true), min_rtt);
+        let start = || delay(min_rtt);
         let above = rtt + Span::from_nanos(1);
         assert!(!start().next_round(RTT, above));
         assert_eq!(start().ends_at(20, MS, above), Some(9), "{min_rtt} ms");
@@ -97,7 +107,7 @@ fn the_ninth_sample_above_the_delay_threshold_ends_slow_start() {
 
 #[test]
 fn a_round_has_its_own_samples_and_one_low_sample_prevents_an_exit() {
-    let mut flow = Flow::new(HyStart::new(false, true), 80);
+    let mut flow = delay(80);
     let delayed = MS * 100;
     for _ in 0..3 {
         assert!(!flow.next_round(MS * 10, delayed));
@@ -112,14 +122,25 @@ fn below_16_packets_nothing_is_detected() {
     for (cwnd, found) in [(15.9, false), (16.0, true)] {
         let mut flow = Flow { cwnd, ..train(|_| {}) };
         assert_eq!(flow.ends_at(99, MS, RTT).is_some(), found);
-        let mut flow = Flow { cwnd, ..Flow::new(HyStart::new(false, true), 80) };
+        let mut flow = Flow { cwnd, ..delay(80) };
         assert_eq!(flow.ends_at(99, MS, RTT).is_some(), found);
     }
 }
 
+/// bictcp_reset.
+#[test]
+fn after_a_timeout_the_minimum_rtt_is_measured_anew() {
+    let mut flow = delay(80);
+    let path = flow.path.clone();
+    flow.slow_start.restart(&path);
+    assert_eq!(flow.ends_at(20, MS, RTT), None);
+    flow.end_round();
+    assert_eq!(flow.ends_at(20, MS, MS * 113), Some(9));
+}
+
 /// HyStart++ after a round at `RTT` and `samples` more samples at `rtt` in a second one.
 fn plus_plus(samples: u32, rtt: Span) -> Flow<HyStartPlusPlus> {
-    let mut flow = Flow::new(HyStartPlusPlus::new(), 100);
+    let mut flow = Flow::new(HyStartPlusPlus::new());
     assert_eq!(flow.ends_at(8, MS, RTT), None);
     assert!(!flow.next_round(MS, rtt));
     assert_eq!(flow.ends_at(samples - 1, MS, rtt), None);
@@ -137,7 +158,7 @@ fn a_rise_over_the_last_round_by_an_eighth_slows_growth_to_a_quarter() {
 
 #[test]
 fn the_first_round_has_none_before_it_to_compare_with() {
-    let mut flow = Flow::new(HyStartPlusPlus::new(), 10);
+    let mut flow = Flow::new(HyStartPlusPlus::new());
     assert_eq!(flow.ends_at(50, MS, RTT * 10), None);
     assert_eq!(flow.growth(4), 4.0);
 }
@@ -165,7 +186,7 @@ fn css_ends_slow_start_after_five_rounds_including_that_of_entry() {
 #[test]
 fn an_acknowledgement_counts_at_most_8_packets_without_pacing() {
     for (paced, slow, conservative) in [(false, 8.0, 2.0), (true, 40.0, 10.0)] {
-        let mut flow = Flow::new(HyStartPlusPlus::new(), 100);
+        let mut flow = Flow::new(HyStartPlusPlus::new());
         flow.path.paced = paced;
         assert_eq!(flow.growth(40), slow);
         let mut flow = plus_plus(8, THRESHOLD);
@@ -213,9 +234,9 @@ fn after_an_exit_detection_is_off_until_a_timeout() {
 
 #[test]
 fn a_round_ends_when_a_packet_sent_in_it_is_acknowledged() {
-    let mut flow = Flow::new(HyStart::new(false, true), 80);
+    let mut flow = delay(80);
     assert_eq!(flow.ends_at(8, MS, RTT), None);
-    flow.path.una = 100_000 - 1;
+    flow.path.una = 200_000 - 1;
     assert!(flow.ack(MS, RTT), "the last packet of the round is its ninth sample");
 
     let mut flow = plus_plus(7, THRESHOLD);
