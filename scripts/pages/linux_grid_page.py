@@ -82,17 +82,9 @@ def write(docs: Path) -> Path:
 def _runs(kept: pl.DataFrame) -> str:
     """How often cells were run: a sentence."""
     often = kept.group_by("cell").agg(pl.col("run").n_unique())["run"].value_counts().sort("run")
-    words = {
-        1: "once",
-        2: "twice",
-        3: "three times",
-        4: "four times",
-        5: "five times",
-        6: "six times",
-    }
-    *parts, last = (f"{n} {words.get(runs, f'{runs} times')}" for runs, n in often.iter_rows())
-    ran = f"{', '.join(parts)} and {last}" if parts else last
-    return f"Of the cells here {ran} were run; `dumbbell validate` runs each three to nine times."
+    times = ("once", "twice", "three times", "four times", "five times", "six times")
+    ran = ", ".join(f"{n} were run {times[runs - 1]}" for runs, n in often.iter_rows())
+    return f"Of the cells here {ran}; `dumbbell validate` runs each three to nine times."
 
 
 def _medians(compared: pl.DataFrame) -> str:
@@ -326,11 +318,11 @@ What runs and captures show of them:
   were looked at the first flow loses too.
 - **`pair-cubic+reno-3`: one run of Linux.** With the testbed's lateness as jitter it is undecided.
 - **`four-bbr+reno-1`: how regularly packets arrive**, at least in part. Reno sends when an
-  acknowledgement arrives: in the simulator just as a place in the full queue becomes free. With 1.5
-  ms of jitter Reno retransmits 17,600 packets and has 28.2 Mbit/s, without it 14,700 and 30.1 (means
-  of eight seeds); in Linux 15,900 to 20,700 and 27.0.
-- **Not explained**: `losses-bbr-5` and `marks-fq_codel+bbr-1` (12 packets in flight a flow in Linux,
-  13 in the simulator, where windows of 20 and 18 would let more be).
+  acknowledgement arrives: in the simulator just as a place in the full queue becomes free. With
+  jitter of 1.5 ms Reno retransmits 17,600 packets and has 28.2 Mbit/s, without it 14,700 and 30.1
+  (means of eight seeds); in Linux 15,900 to 20,700 and 27.0.
+- **Not explained**: `losses-bbr-5` and `marks-fq_codel+bbr-1` (12 packets in flight a flow in
+  Linux, 13 in the simulator, where windows of 20 and 18 would let more be).
 - The other cells with several flows are *undecided*: one to six runs are too few for an interval as
   narrow as the tolerance.
 
