@@ -43,8 +43,8 @@ pub use trace::{OPPORTUNITY_BYTES, Trace};
 
 use dumbbell_units::Time;
 
-/// The properties of a packet that links use.
-pub trait Packet {
+/// The properties of a packet that links use. Links copy packets, so they are to be small.
+pub trait Packet: Clone {
     /// Size on the wire in bytes, IP header included.
     fn size(&self) -> u32;
 

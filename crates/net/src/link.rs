@@ -162,8 +162,7 @@ impl<P: Packet> Link<P> {
         self.managed.as_ref().map_or(Time::MAX, |managed| next_arrival_of(managed))
     }
 
-    /// Whether no later push can change [`next_arrival`](Self::next_arrival), and no packet on the
-    /// link can be dropped any more.
+    /// Whether no later push can change [`next_arrival`](Self::next_arrival).
     #[inline]
     pub fn next_arrival_is_final(&self) -> bool {
         !self.plain.is_empty() || self.managed.as_ref().is_some_and(|managed| is_final(managed))
@@ -192,10 +191,7 @@ impl<P: Packet> Link<P> {
     }
 
     /// Removes the next packet at the far end, if it is delivered by `now`.
-    pub fn pop(&mut self, now: Time) -> Option<P>
-    where
-        P: Clone,
-    {
+    pub fn pop(&mut self, now: Time) -> Option<P> {
         let packet = self.first_delivered(now)?.clone();
         self.remove_first(now);
         Some(packet)
@@ -234,10 +230,17 @@ impl<P: Packet> Link<P> {
         }
     }
 
-    /// Whether there are such packets.
+    /// Whether the link may drop packets that it has accepted: with AQM.
+    #[inline]
+    pub fn may_discard(&self) -> bool {
+        self.plain.is_empty() && self.managed.is_some()
+    }
+
+    /// Whether packets wait for [`take_discarded`](Self::take_discarded).
     #[inline]
     pub fn has_discarded(&self) -> bool {
-        self.managed.as_ref().is_some_and(|managed| managed.has_discarded())
+        // On plain links this is one comparison.
+        self.plain.is_empty() && self.managed.as_ref().is_some_and(|it| it.has_discarded())
     }
 
     /// The next packet that was dropped after it was accepted, with time and reason.

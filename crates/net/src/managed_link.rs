@@ -42,10 +42,11 @@ enum Path<P> {
 }
 
 impl<P: Packet> Path<P> {
-    fn push(&mut self, now: Time, packet: P) -> Result<(), DropReason> {
+    #[inline]
+    fn push(&mut self, now: Time, packet: &P) -> Result<(), DropReason> {
         match self {
             Path::InOrder(link, jitter) => {
-                link.push(now, Timed { packet, not_before: Time::ZERO })?;
+                link.push(now, Timed { packet: packet.clone(), not_before: Time::ZERO })?;
                 if let Some(jitter) = jitter {
                     let delivery = jitter.delivery(link.last_arrival());
                     link.last_mut().expect("it was pushed").not_before = delivery;
@@ -53,7 +54,7 @@ impl<P: Packet> Path<P> {
             }
             Path::Delayed(link, delay_stage) => {
                 link.push(now, SizeOnly(packet.size()))?;
-                delay_stage.push(link.last_arrival(), packet);
+                delay_stage.push(link.last_arrival(), packet.clone());
             }
         }
         Ok(())
@@ -194,7 +195,7 @@ impl<P: Packet> ManagedLink<P> {
             return Err(DropReason::Loss);
         }
         self.transmit(now);
-        let Some(aqm) = &mut self.aqm else { return self.path.push(now, packet) };
+        let Some(aqm) = &mut self.aqm else { return self.path.push(now, &packet) };
         let was_empty = self.next_start == Time::MAX;
         if let Some(medium) = &mut self.medium
             && was_empty
@@ -225,13 +226,18 @@ impl<P: Packet> ManagedLink<P> {
     /// Lower bound of the next delivery.
     #[inline(never)]
     pub(crate) fn next_arrival(&self) -> Time {
-        self.path.next_arrival().min(self.next_start + self.path.delay())
+        match &self.path {
+            // Packets that the AQM holds come behind those on the path.
+            Path::InOrder(link, _) if !link.is_empty() => self.path.next_arrival(),
+            path => path.next_arrival().min(self.next_start + path.delay()),
+        }
     }
 
     /// See [`Link::next_arrival_is_final`](crate::Link::next_arrival_is_final).
     #[inline(never)]
     pub(crate) fn next_arrival_is_final(&self) -> bool {
-        self.aqm.is_none() && self.path.next_arrival_is_final()
+        let is_in_order = matches!(self.path, Path::InOrder(..));
+        (is_in_order || self.aqm.is_none()) && self.path.next_arrival_is_final()
     }
 
     /// Starts all transmissions that start by `now`.
@@ -241,9 +247,14 @@ impl<P: Packet> ManagedLink<P> {
             let start = self.next_start;
             if self.medium.is_some() {
                 self.transmit_frames(start);
-            } else if let Some(packet) = self.aqm.as_mut().and_then(|aqm| aqm.dequeue(start)) {
-                let sent = self.path.push(start, packet);
-                debug_assert!(sent.is_ok(), "a link without limit and losses accepts every packet");
+            } else if let Some(aqm) = &mut self.aqm {
+                aqm.dequeue(start, |packet| {
+                    let sent = self.path.push(start, packet);
+                    debug_assert!(
+                        sent.is_ok(),
+                        "a link without limit and losses accepts all packets"
+                    );
+                });
             }
             self.next_start = self.next_start_after(start);
         }
@@ -265,12 +276,13 @@ impl<P: Packet> ManagedLink<P> {
         let Path::Delayed(link, delay_stage) = path else { return };
         let (data, rate) = (Medium::<P>::data_start(start), link.shaper().rate(start));
         while aqm.backlog().packets > 0 && medium.has_room(rate) {
-            let Some(packet) = aqm.dequeue(start) else { continue };
-            let size = packet.size();
-            let sent = link.push(data, SizeOnly(Medium::<P>::frame_bytes(size)));
-            debug_assert!(sent.is_ok(), "a link without limit and losses accepts every packet");
-            self.padding += u64::from(Medium::<P>::frame_bytes(size) - size);
-            medium.add(packet, size);
+            aqm.dequeue(start, |packet| {
+                let size = packet.size();
+                let sent = link.push(data, SizeOnly(Medium::<P>::frame_bytes(size)));
+                debug_assert!(sent.is_ok(), "a link without limit and losses accepts all packets");
+                self.padding += u64::from(Medium::<P>::frame_bytes(size) - size);
+                medium.add(packet.clone(), size);
+            });
         }
         if medium.frames.is_empty() {
             return; // the AQM dropped all

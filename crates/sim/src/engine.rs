@@ -399,7 +399,7 @@ where
     fn finish_arrival(&mut self, number: u32) {
         let link = &self.links[number as usize];
         self.arrivals.set(number, link.next_arrival());
-        if !link.next_arrival_is_final() && link.has_discarded() {
+        if link.has_discarded() {
             self.report_discarded(LinkId(number));
         }
     }
@@ -431,7 +431,7 @@ where
     #[inline(always)]
     fn forward(&mut self, to: LinkId, routing: Routing, packet: &E::Packet) {
         let link = &mut self.links[to.0 as usize];
-        let was_final = link.next_arrival_is_final();
+        let (was_final, may_discard) = (link.next_arrival_is_final(), link.may_discard());
         match link.push(self.now, RoutedPacket { routing, packet: *packet }) {
             Ok(()) => {
                 if !was_final {
@@ -441,7 +441,7 @@ where
             }
             Err(why) => self.observer.on_dropped(self.now, routing.from(), to, why, packet),
         }
-        if !was_final && self.links[to.0 as usize].has_discarded() {
+        if may_discard && self.links[to.0 as usize].has_discarded() {
             self.report_discarded(to);
         }
     }

@@ -79,63 +79,65 @@ impl Codel {
         }
     }
 
-    /// The packet to send at `now`. `other_backlog` is the bytes in other queues of the same link.
-    pub(crate) fn dequeue<P: Packet>(
+    /// Drops packets until the head of the queue is to be sent at `now`; returns whether there is one.
+    /// `other_backlog` is the bytes in other queues of the same link.
+    pub(crate) fn select<P: Packet>(
         &mut self,
         now: Time,
         queue: &mut Fifo<P>,
         other_backlog: u64,
         counters: &mut AqmCounters<P>,
-    ) -> Option<P> {
+    ) -> bool {
         let marked = counters.marked;
-        let mut packet = self.deque(now, queue, other_backlog, counters)?;
-        let is_late = self.config.ce_threshold.is_some_and(|most| self.sojourn_time > most);
-        if is_late && packet.is_ecn_capable() && counters.marked == marked {
-            counters.mark(&mut packet);
+        if !self.deque(now, queue, other_backlog, counters) {
+            return false;
         }
-        Some(packet)
+        let is_late = self.config.ce_threshold.is_some_and(|most| self.sojourn_time > most);
+        if is_late && counters.marked == marked {
+            counters.mark_head(queue);
+        }
+        true
     }
 
-    /// The packet that CoDel lets pass (section 5.5, `deque`).
+    /// CoDel's decision (section 5.5, `deque`).
     fn deque<P: Packet>(
         &mut self,
         now: Time,
         queue: &mut Fifo<P>,
         other_backlog: u64,
         counters: &mut AqmCounters<P>,
-    ) -> Option<P> {
-        let Some((mut packet, mut ok_to_drop)) = self.dodequeue(now, queue, other_backlog) else {
+    ) -> bool {
+        let Some(mut ok_to_drop) = self.dodequeue(now, queue, other_backlog) else {
             self.dropping = false;
-            return None;
+            return false;
         };
         if self.dropping {
             self.dropping = ok_to_drop;
             while self.dropping && now >= self.drop_next {
                 self.count += 1;
-                if let Some(marked) = counters.drop_or_mark(now, self.config.ecn, packet) {
+                if !counters.drop_or_mark_head(now, self.config.ecn, queue) {
                     self.drop_next = self.control_law(self.drop_next);
-                    return Some(marked);
+                    return true;
                 }
                 let Some(next) = self.dodequeue(now, queue, other_backlog) else {
                     self.dropping = false;
-                    return None;
+                    return false;
                 };
-                (packet, ok_to_drop) = next;
+                ok_to_drop = next;
                 self.dropping = ok_to_drop;
                 if ok_to_drop {
                     self.drop_next = self.control_law(self.drop_next);
                 }
             }
-            return Some(packet);
+            return true;
         }
         if !ok_to_drop {
-            return Some(packet);
+            return true;
         }
-        let sent = counters.drop_or_mark(now, self.config.ecn, packet);
-        let next =
-            sent.or_else(|| self.dodequeue(now, queue, other_backlog).map(|(packet, _)| packet));
+        let is_sent = !counters.drop_or_mark_head(now, self.config.ecn, queue)
+            || self.dodequeue(now, queue, other_backlog).is_some();
         self.enter_dropping(now);
-        next
+        is_sent
     }
 
     /// Counts packets dropped at the queue's limit as CoDel's own drops (Linux's `fq_codel_drop`).
@@ -156,27 +158,26 @@ impl Codel {
         self.lastcount = self.count;
     }
 
-    /// The head of the queue, and whether it may be dropped (`ok_to_drop`; section 5.6,
-    /// `dodequeue`).
+    /// Whether the head of the queue may be dropped (`ok_to_drop`; section 5.6, `dodequeue`); `None` if
+    /// the queue is empty. The head stays in the queue.
     fn dodequeue<P: Packet>(
         &mut self,
         now: Time,
-        queue: &mut Fifo<P>,
+        queue: &Fifo<P>,
         other_backlog: u64,
-    ) -> Option<(P, bool)> {
-        let Some((since, packet)) = queue.pop() else {
+    ) -> Option<bool> {
+        let Some((since, packet)) = queue.head() else {
             self.first_above_time = None;
             return None;
         };
         self.sojourn_time = now.since(since);
-        if self.sojourn_time < self.config.target
-            || queue.backlog().bytes + other_backlog <= MAXPACKET
-        {
+        let behind = queue.backlog().bytes - u64::from(packet.size());
+        if self.sojourn_time < self.config.target || behind + other_backlog <= MAXPACKET {
             self.first_above_time = None;
-            return Some((packet, false));
+            return Some(false);
         }
         let first_above_time = *self.first_above_time.get_or_insert(now + self.config.interval);
-        Some((packet, now >= first_above_time))
+        Some(now >= first_above_time)
     }
 
     /// The time of the next drop (section 5.6, `control_law`).
@@ -228,8 +229,9 @@ mod tests {
                     fresh.push(self.now - delay, TestPacket { is_ecn, ..TestPacket::default() });
                 }
                 self.queue = fresh;
-                let sent = self.codel.dequeue(self.now, &mut self.queue, 0, &mut self.counters);
-                if sent.is_some_and(|packet| packet.is_marked) {
+                if self.codel.select(self.now, &mut self.queue, 0, &mut self.counters)
+                    && self.queue.head().is_some_and(|(_, packet)| packet.is_marked)
+                {
                     self.marks.push(self.now);
                 }
             }
@@ -360,7 +362,8 @@ mod tests {
         let (mut queue, mut counters) = (Fifo::default(), AqmCounters::default());
         for at in 0..1000 {
             queue.push(ms(at), TestPacket::default());
-            assert!(codel.dequeue(ms(at + 1000), &mut queue, 0, &mut counters).is_some());
+            assert!(codel.select(ms(at + 1000), &mut queue, 0, &mut counters));
+            queue.pop();
         }
         assert_eq!(counters.dropped, 0);
     }

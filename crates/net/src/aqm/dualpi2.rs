@@ -214,7 +214,7 @@ impl<P: Packet> DualPi2<P> {
     fn update_until(&mut self, now: Time) {
         while self.next_update <= now {
             let age = |queue: &Fifo<P>| {
-                queue.head_since().map_or(Span::ZERO, |since| self.next_update.since(since))
+                queue.head().map_or(Span::ZERO, |(since, _)| self.next_update.since(since))
             };
             self.calculate_probability(age(&self.l_queue).max(age(&self.c_queue)));
             self.next_update += self.config.tupdate;

@@ -28,12 +28,23 @@ impl<P: Packet> Fifo<P> {
         self.packets.push_back((now, packet));
     }
 
-    /// Arrival time of the head of the queue.
-    pub(crate) fn head_since(&self) -> Option<Time> {
-        self.packets.front().map(|&(since, _)| since)
+    /// The head of the queue and its arrival time.
+    pub(crate) fn head(&self) -> Option<(Time, &P)> {
+        self.packets.front().map(|(since, packet)| (*since, packet))
     }
 
-    /// The head of the queue and its arrival time.
+    /// Passes the head of the queue to `send` and removes it. A packet that is moved out instead is
+    /// copied once more.
+    #[inline]
+    pub(crate) fn pass_head(&mut self, send: impl FnOnce(&P)) {
+        if let Some((_, packet)) = self.packets.front() {
+            send(packet);
+            self.backlog.remove(packet.size());
+            self.packets.pop_front();
+        }
+    }
+
+    /// Removes the head of the queue and returns it with its arrival time.
     pub(crate) fn pop(&mut self) -> Option<(Time, P)> {
         let (since, packet) = self.packets.pop_front()?;
         self.backlog.remove(packet.size());
@@ -103,14 +114,26 @@ impl<P: Packet> AqmCounters<P> {
         self.marked += 1;
     }
 
-    /// Signals congestion: returns the packet marked if `ecn` and it is ECN-capable, else drops it.
-    pub(crate) fn drop_or_mark(&mut self, now: Time, ecn: bool, mut packet: P) -> Option<P> {
-        if ecn && packet.is_ecn_capable() {
-            self.mark(&mut packet);
-            return Some(packet);
+    /// Marks the head of a queue if it is ECN-capable.
+    pub(crate) fn mark_head(&mut self, queue: &mut Fifo<P>) {
+        if let Some((_, packet)) = queue.packets.front_mut()
+            && packet.is_ecn_capable()
+        {
+            self.mark(packet);
         }
-        self.discard(now, DropReason::Early, packet);
-        None
+    }
+
+    /// Signals congestion by the head of a queue: marks it if `ecn` and it is ECN-capable, else drops it.
+    /// Returns whether it was dropped.
+    pub(crate) fn drop_or_mark_head(&mut self, now: Time, ecn: bool, queue: &mut Fifo<P>) -> bool {
+        if ecn && queue.head().is_some_and(|(_, packet)| packet.is_ecn_capable()) {
+            self.mark_head(queue);
+            return false;
+        }
+        if let Some((_, packet)) = queue.pop() {
+            self.discard(now, DropReason::Early, packet);
+        }
+        true
     }
 }
 

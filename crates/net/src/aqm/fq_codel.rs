@@ -93,21 +93,37 @@ impl<P: Packet> FqCodel<P> {
         self.flows.queues[fattest].aqm.on_overlimit_drops(packets);
     }
 
-    /// The packet to send at `now`.
-    pub(crate) fn dequeue(&mut self, now: Time, counters: &mut AqmCounters<P>) -> Option<P> {
+    /// Passes the packet to send at `now` to `send`, if there is one.
+    pub(crate) fn dequeue(
+        &mut self,
+        now: Time,
+        counters: &mut AqmCounters<P>,
+        send: impl FnOnce(&P),
+    ) {
+        let Some(number) = self.select(now, counters) else { return };
+        let queue = &mut self.flows.queues[number];
+        let (credit, backlog) = (&mut queue.credit, &mut self.flows.backlog);
+        queue.fifo.pass_head(|packet| {
+            *credit -= i64::from(packet.size());
+            backlog.remove(packet.size());
+            send(packet);
+        });
+    }
+
+    /// The queue whose head is to be sent at `now`.
+    fn select(&mut self, now: Time, counters: &mut AqmCounters<P>) -> Option<usize> {
         loop {
             let number = self.flows.next(|_| self.quantum)?;
             let queue = &mut self.flows.queues[number];
             let backlog = &mut self.flows.backlog;
             let before = queue.fifo.backlog();
             let other_backlog = backlog.bytes - before.bytes;
-            let packet = queue.aqm.dequeue(now, &mut queue.fifo, other_backlog, counters);
+            let is_sent = queue.aqm.select(now, &mut queue.fifo, other_backlog, counters);
             let after = queue.fifo.backlog();
             backlog.packets -= before.packets - after.packets;
             backlog.bytes -= before.bytes - after.bytes;
-            if let Some(packet) = packet {
-                queue.credit -= i64::from(packet.size());
-                return Some(packet);
+            if is_sent {
+                return Some(number);
             }
             self.flows.retire(true);
         }
@@ -151,7 +167,9 @@ mod tests {
         }
 
         fn take(&mut self, at: Time) -> Option<TestPacket> {
-            self.queues.dequeue(at, &mut self.counters)
+            let mut sent = None;
+            self.queues.dequeue(at, &mut self.counters, |packet| sent = Some(*packet));
+            sent
         }
     }
 

@@ -214,26 +214,33 @@ impl<P: Packet> AqmQueue<P> {
         Ok(())
     }
 
-    /// The packet to send at `now`.
-    pub(crate) fn dequeue(&mut self, now: Time) -> Option<P> {
-        let backlog = self.backlog();
+    /// Passes the packet to send at `now` to `send`, if there is one.
+    #[inline]
+    pub(crate) fn dequeue(&mut self, now: Time, send: impl FnOnce(&P)) {
         let counters = &mut self.counters;
-        match &mut self.discipline {
-            Discipline::TailDrop(fifo) | Discipline::Red(_, fifo) => {
-                fifo.pop().map(|(_, packet)| packet)
+        let packet = match &mut self.discipline {
+            Discipline::TailDrop(fifo) | Discipline::Red(_, fifo) => return fifo.pass_head(send),
+            Discipline::Codel(codel, fifo) => {
+                if codel.select(now, fifo, 0, counters) {
+                    fifo.pass_head(send);
+                }
+                return;
             }
-            Discipline::Codel(codel, fifo) => codel.dequeue(now, fifo, 0, counters),
-            Discipline::FqCodel(queues) => queues.dequeue(now, counters),
+            Discipline::FqCodel(queues) => return queues.dequeue(now, counters, send),
             Discipline::Pie(pie, fifo) => {
-                pie.update_until(now, backlog);
-                let (since, packet) = fifo.pop()?;
-                pie.on_departure(now.since(since));
-                Some(packet)
+                pie.update_until(now, fifo.backlog());
+                if let Some((since, _)) = fifo.head() {
+                    pie.on_departure(now.since(since));
+                }
+                return fifo.pass_head(send);
             }
             Discipline::DualPi2(queues) => queues.dequeue(now, counters),
             Discipline::Step(step, fifo) => step.dequeue(now, fifo, counters),
             Discipline::FqPie(queues) => queues.dequeue(now),
             Discipline::Cake(queues) => queues.dequeue(now, counters),
+        };
+        if let Some(packet) = packet {
+            send(&packet);
         }
     }
 
