@@ -265,7 +265,7 @@ def test_the_page_shows_each_clause_and_its_files_are_there(dossier: Dossier) ->
     [
         ("cubic", "delay-own", True),  # Gettys and Nichols, ACM Queue 2011
         ("vegas", "starvation-existing", None),  # Mo et al., INFOCOM 1999
-        ("bbr2", "starvation-existing", True),  # F-BBRv2's paper, section I
+        ("bbr2", "starvation-existing", None),  # F-BBRv2's paper, section I
         ("copa", "starvation-existing", True),  # its switch of modes, Arun and others 2021
         ("reno", "idle-attack", False),  # Kuzmanovic and Knightly, SIGCOMM 2003
     ],

@@ -49,9 +49,9 @@ def test_own_code_in_a_worker_behaves_as_the_same_rule_built_in(
     start_own_code(browser, folder, MINE)
     browser.wait_for(DONE)
     own = text(browser, ".tables tbody tr:first-child")
-    open_lab(browser, folder, TWO.replace('"bbr3"', '"reno"'))
+    open_lab(browser, folder, TWO.replace('"bbr3"', '"reno(arithmetic=exact)"'))
     built_in = text(browser, ".tables tbody tr:first-child")
-    assert own.replace("Mine", "Reno") == built_in
+    assert own.replace("Mine", "Reno (arithmetic=exact)") == built_in
 
 
 @pytest.mark.parametrize(
