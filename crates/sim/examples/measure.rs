@@ -1,4 +1,4 @@
-//! Measures one dumbbell: `measure CC FLOWS MBIT SECONDS [udt|codel|fq_codel]` prints packets per
+//! Measures one dumbbell: `measure CC FLOWS MBIT SECONDS [udt|jitter|codel|fq_codel]` prints packets per
 //! second, wall time and the peak memory of the process.
 
 #[path = "../benches/dumbbells/mod.rs"]
@@ -14,7 +14,7 @@ use std::time::Instant;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-const USAGE: &str = "usage: measure CC FLOWS MBIT SECONDS [udt|codel|fq_codel]";
+const USAGE: &str = "usage: measure CC FLOWS MBIT SECONDS [udt|jitter|codel|fq_codel]";
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -26,6 +26,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     match rest {
         [] => {}
         [one] if one == "udt" => scenario = over_udt::over_udt(scenario),
+        [one] if one == "jitter" => scenario.links[0].jitter_ns = 1_000_000,
         [one] if one == "codel" => {
             scenario.links[0].aqm = Some(AqmConfig::Codel(CodelConfig::default()))
         }
