@@ -189,7 +189,9 @@ def command(*arguments: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.usefixtures("mine")
 @pytest.mark.slow
 def test_compare_and_run_and_conformance_take_it() -> None:
-    done = command("compare", "--cc", "reno(arithmetic=exact),mine:Mine", "--duration", "3 s", "--json")
+    done = command(
+        "compare", "--cc", "reno(arithmetic=exact),mine:Mine", "--duration", "3 s", "--json"
+    )
     reno, ours = json.loads(done.stdout)["algorithms"]
     assert reno | {"cc": ""} == ours | {"cc": ""}
     assert command("run", "mine.toml", "--seeds", "2", "--out", "out").returncode == 0
