@@ -1,7 +1,6 @@
 //! The list of algorithms: one place that gives the enum, the names and the parsing.
 
 use crate::abe::{BETA_ECN_CUBIC, BETA_ECN_RENO};
-use crate::arithmetic::Arithmetic;
 use crate::bbr::version;
 use crate::{
     Abe, Ack, AdaptiveUdt, AnyArithmetic, AnySlowStart, Balia, BbrV1, BbrV3, Bic, BicLinux, Cdg,
@@ -151,19 +150,14 @@ algorithms! {
     };
     /// Reno.
     "reno" Reno(Windowed<Abe<AnyArithmetic<Reno, RenoLinux>>, AnySlowStart>) = |options, init| {
-        let rule = match Arithmetic::as_the_transport(options, init)? {
-            Arithmetic::Exact => AnyArithmetic::Exact(Reno),
-            Arithmetic::Linux => AnyArithmetic::Linux(RenoLinux::default()),
-        };
+        let rule = AnyArithmetic::from_options(options, init, Reno, RenoLinux::default())?;
         windowed(Abe::from_options(rule, BETA_ECN_RENO, options)?, options, init)
     };
     /// CUBIC.
     "cubic" Cubic(Windowed<Abe<AnyArithmetic<Cubic, CubicLinux>>, AnySlowStart>) = |options, init| {
         let parameters = CubicParameters::from_options(options)?;
-        let rule = match Arithmetic::as_the_transport(options, init)? {
-            Arithmetic::Exact => AnyArithmetic::Exact(Cubic::new(parameters)),
-            Arithmetic::Linux => AnyArithmetic::Linux(CubicLinux::new(parameters)),
-        };
+        let (exact, linux) = (Cubic::new(parameters), CubicLinux::new(parameters));
+        let rule = AnyArithmetic::from_options(options, init, exact, linux)?;
         let rule = Abe::from_options(rule, BETA_ECN_CUBIC, options)?;
         windowed_from(rule, AnySlowStart::LINUX, 0.0, options, init)
     };
@@ -175,10 +169,8 @@ algorithms! {
     /// BIC.
     "bic" Bic(Windowed<AnyArithmetic<Bic, BicLinux>, AnySlowStart>) = |options, init| {
         let exact = Bic::from_options(options)?;
-        let rule = match Arithmetic::as_the_transport(options, init)? {
-            Arithmetic::Exact => AnyArithmetic::Exact(exact),
-            Arithmetic::Linux => AnyArithmetic::Linux(BicLinux::new(exact)),
-        };
+        let linux = BicLinux::new(exact);
+        let rule = AnyArithmetic::from_options(options, init, exact, linux)?;
         windowed(rule, options, init)
     };
     /// HighSpeed TCP.

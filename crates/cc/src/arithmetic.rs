@@ -46,6 +46,22 @@ pub enum AnyArithmetic<E, L> {
     Linux(L),
 }
 
+impl<E, L> AnyArithmetic<E, L> {
+    /// The rule of the two that the option `arithmetic` names; the default is Linux's on a transport
+    /// that counts jiffies.
+    pub(crate) fn from_options(
+        options: &mut Options,
+        init: &ConnectionConfig,
+        exact: E,
+        linux: L,
+    ) -> Result<AnyArithmetic<E, L>, ConfigError> {
+        Ok(match Arithmetic::as_the_transport(options, init)? {
+            Arithmetic::Exact => AnyArithmetic::Exact(exact),
+            Arithmetic::Linux => AnyArithmetic::Linux(linux),
+        })
+    }
+}
+
 macro_rules! forward {
     ($self:ident, $rule:ident => $call:expr) => {
         match $self {

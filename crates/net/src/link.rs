@@ -230,12 +230,6 @@ impl<P: Packet> Link<P> {
         }
     }
 
-    /// Whether the link may drop packets that it has accepted: with AQM.
-    #[inline]
-    pub fn may_discard(&self) -> bool {
-        self.plain.is_empty() && self.managed.is_some()
-    }
-
     /// Whether packets wait for [`take_discarded`](Self::take_discarded).
     #[inline]
     pub fn has_discarded(&self) -> bool {

@@ -114,20 +114,18 @@ impl<P: Packet> AqmCounters<P> {
         self.marked += 1;
     }
 
-    /// Marks the head of a queue if it is ECN-capable.
-    pub(crate) fn mark_head(&mut self, queue: &mut Fifo<P>) {
-        if let Some((_, packet)) = queue.packets.front_mut()
-            && packet.is_ecn_capable()
-        {
-            self.mark(packet);
-        }
+    /// Marks the head of a queue if it is ECN-capable; returns whether it is.
+    pub(crate) fn mark_head(&mut self, queue: &mut Fifo<P>) -> bool {
+        let head = queue.packets.front_mut().map(|(_, packet)| packet);
+        let Some(packet) = head.filter(|packet| packet.is_ecn_capable()) else { return false };
+        self.mark(packet);
+        true
     }
 
     /// Signals congestion by the head of a queue: marks it if `ecn` and it is ECN-capable, else drops it.
     /// Returns whether it was dropped.
     pub(crate) fn drop_or_mark_head(&mut self, now: Time, ecn: bool, queue: &mut Fifo<P>) -> bool {
-        if ecn && queue.head().is_some_and(|(_, packet)| packet.is_ecn_capable()) {
-            self.mark_head(queue);
+        if ecn && self.mark_head(queue) {
             return false;
         }
         if let Some((_, packet)) = queue.pop() {
