@@ -230,6 +230,12 @@ impl<P: Packet> Link<P> {
         }
     }
 
+    /// Whether packets that the link has accepted may be dropped; never on plain links.
+    #[inline]
+    pub fn may_discard(&self) -> bool {
+        self.plain.is_empty() && self.managed.is_some()
+    }
+
     /// Whether packets wait for [`take_discarded`](Self::take_discarded).
     #[inline]
     pub fn has_discarded(&self) -> bool {

@@ -431,7 +431,7 @@ where
     #[inline(always)]
     fn forward(&mut self, to: LinkId, routing: Routing, packet: &E::Packet) {
         let link = &mut self.links[to.0 as usize];
-        let was_final = link.next_arrival_is_final();
+        let (was_final, may_discard) = (link.next_arrival_is_final(), link.may_discard());
         match link.push(self.now, RoutedPacket { routing, packet: *packet }) {
             Ok(()) => {
                 if !was_final {
@@ -441,7 +441,7 @@ where
             }
             Err(why) => self.observer.on_dropped(self.now, routing.from(), to, why, packet),
         }
-        if self.links[to.0 as usize].has_discarded() {
+        if may_discard && self.links[to.0 as usize].has_discarded() {
             self.report_discarded(to);
         }
     }
