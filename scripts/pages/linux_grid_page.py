@@ -257,9 +257,9 @@ def _families(compared: pl.DataFrame) -> Table:
 _INTRODUCTION: Final = """\
 # The simulator beside Linux, over a plan of cells
 
-Rates from 10 Mbit/s to 1 Gbit/s, round-trip times from 5 to 200 ms, queues from 0.25 to 8 BDP (at
-least 20 packets), random losses from 1e-5 to 2e-2: {cells} cells of 30 s are spread over these
-ranges by a scrambled Sobol sequence that was chosen before anything was run. The simulator
+{cells} cells of 30 s have rates from 10 Mbit/s to 1 Gbit/s, round-trip times from 5 to 200 ms,
+queues from 0.25 to 8 BDP (at least 20 packets) and random losses from 1e-5 to 2e-2. A scrambled
+Sobol sequence, chosen before anything was run, spreads them over these ranges. The simulator
 (dumbbell {version}, `stack = "linux"`) is beside Linux {kernel} on the
 [testbed](../reference/testbed.md): both sides use the same link code, so that what is compared is
 the TCP.
@@ -340,7 +340,7 @@ that was late was repeated up to three times. Cells that have none in time even 
 
 The cells and the tolerances were chosen before anything was run. Two rules were changed after runs
 had been seen. At first the simulator and Linux had different seeds; with the same ones goodput
-agreed in 81 of 105 values of that time, with different ones in 73. Until now chaotic values were
+agreed in 81 of 105 values of that time, with different ones in 73. Then chaotic values were still
 judged by two or three runs of both alone, or by their medians where Linux's runs happened to be
 alike. By that rule goodput agreed in 71 of the values of that time and differed in 8, delay in 71
 and 8, retransmissions in 73 and 3.

@@ -1,4 +1,4 @@
-"""Algorithms of one's own, in Python: where they are found, and the commands that take them."""
+"""User-defined algorithms in Python: where they are found, and which commands take them."""
 
 from __future__ import annotations
 

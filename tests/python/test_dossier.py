@@ -265,11 +265,7 @@ def test_the_page_shows_each_clause_and_its_files_are_there(dossier: Dossier) ->
     [
         ("cubic", "delay-own", (3, math.inf)),  # Gettys and Nichols, ACM Queue 2011
         ("vegas", "starvation-existing", None),  # Mo et al., INFOCOM 1999
-        (
-            "bbr2",
-            "starvation-existing",
-            (0.7, math.inf),
-        ),  # F-BBRv2's paper, figure 8: fair at 0.7 BDP
+        ("bbr2", "starvation-existing", (0.7, math.inf)),  # F-BBRv2's figure 8: fair at 0.7 BDP
         ("copa", "starvation-existing", (3, math.inf)),  # its switch of modes, Arun and others 2021
         ("reno", "idle-attack", (0, 3)),  # Kuzmanovic and Knightly, SIGCOMM 2003
     ],
