@@ -223,6 +223,13 @@ def test_the_kernels_bbr_shows_what_it_reports_of_itself() -> None:
     assert set(states) in ({0, 1, 2}, {0, 2})
 
 
+def test_the_handshake_of_a_flow_at_time_0_takes_the_delay_of_its_path() -> None:
+    flows = [Flow(name="one", cc="bbr")]
+    real = measured(experiment(flows=flows, internals=True, duration="1 s", sample="5 ms"))
+    first = real.internals.filter(pl.col("name") == "min_rtt", pl.col("value") > 0).sort("t")
+    assert 0.02 <= first["value"][0] <= 0.022
+
+
 @pytest.mark.parametrize("cc", ["udt", "ar-udt", "bbr3"])
 def test_udt_runs_over_real_sockets_with_the_columns_of_the_simulator(cc: str) -> None:
     flows = [Flow(name="one", cc=cc, transport="udt")]

@@ -102,6 +102,8 @@ impl<'a> Driver<'a> {
         let mut samples = Samples { internals, ..Samples::default() };
         let mut next_sample = Time::ZERO;
         let mut events = Vec::with_capacity(256);
+        // The emulator delivers nothing before: a handshake begun now would measure this wait as well.
+        self.clock.wait_for_start();
         loop {
             let now = self.clock.now();
             while next_sample <= now {

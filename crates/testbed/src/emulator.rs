@@ -58,6 +58,11 @@ impl Clock {
         Time::from_nanos(Instant::now().saturating_duration_since(self.0).as_nanos() as u64)
     }
 
+    /// Sleeps until time 0.
+    pub(crate) fn wait_for_start(self) {
+        std::thread::sleep(self.0.saturating_duration_since(Instant::now()));
+    }
+
     /// Timeout for a system call that is to return at `time`; 0 if that has passed.
     pub(crate) fn timeout_until(self, time: Time) -> Timespec {
         let target = self.0 + std::time::Duration::from_nanos(time.as_nanos());

@@ -40,6 +40,7 @@ mod pool;
 mod program;
 mod run;
 mod settings;
+mod small_pages;
 mod stalls;
 mod sys;
 mod tcp_flow;

@@ -13,6 +13,7 @@ use crate::host::{Host, MAX_PATHS, Side};
 use crate::pool::PacketRef;
 use crate::program::Program;
 use crate::settings::{KernelSettings, udp_mtu};
+use crate::small_pages::SmallPages;
 use crate::stalls;
 use crate::tcp_flow::{FlowSockets, TcpFlow};
 use crate::tcp_socket::{open_listener, open_sender};
@@ -294,6 +295,7 @@ impl<'a> Run<'a> {
         at_once: usize,
         progress: impl FnMut(f64) -> ControlFlow<()>,
     ) -> Result<TestbedOutcome, TestbedError> {
+        let _small_pages = SmallPages::acquire();
         let devices = self.hosts.iter().flat_map(|[sender, receiver]| {
             [(Side::Sender, sender), (Side::Receiver, receiver)]
                 .map(|(side, host)| Device { side, file: &host.tun })
