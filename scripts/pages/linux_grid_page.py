@@ -286,52 +286,30 @@ marks do not agree. Small values may agree beyond the band, by the absolute tole
 _CAUSES: Final = """\
 What runs and captures show of them:
 
-- **`alone-bbr-10`, `alone-bbr-7`, `ports-bbr2-1`: the machine.** While BBR probes for bandwidth it
-  sends 1.25 times its estimate. If a processor stops then, a burst of acknowledgements follows, and
-  the estimate is too high for some round trips (ten of BBRv1). The queue that this builds takes
-  seconds to drain. A trace of `alone-bbr-10` has it: the estimate rose by 7 %, the queue to 28 ms.
-  [One stop of 10 ms in the simulator](../notes/2026-11-testbed.md#stops-and-bbr) can have this
-  effect. In `alone-bbr-10` the mean delay rises from 3.8 to as much as 5.4 ms (Linux 3.8 to 4.1 in
-  nine runs and 5.1 in four, most of them made to find this). In `alone-bbr-7` it rises from 18.3
-  to as much as 37 ms (Linux 18.3 and 25.1), in `ports-bbr2-1` from 1.74 to as much as 3.4 ms
-  (Linux 2.51). `ports-bbr3-1` is likely the same: with one stop of 15 ms it rises from 2.8 to as
-  much as 3.2 ms (Linux 3.57).
-- **`alone-cubic-10`: runs of Linux that differ**, 6.9 and 13.8 ms with the same seed.
 - **`late-bbr-2` and `late-bbr-1`: when the first flow probes for its RTT.** BBR does it when its
   lowest sample is 10 s old, and the second flow starts at 10 s. In the simulator the lowest sample
-  is the handshake's. On the testbed the first handshake takes 0.1 to 0.4 ms more than later round
-  trips, so that a later sample is the lowest. In `late-bbr-2` the first flow is therefore in
-  ProbeRTT from 10.2 to 10.6 s in the simulator, and from 10.9 to 11.5 s in Linux, where the second
-  flow takes its place and overflows the queue. If the second one starts at 9.5 s, the simulator has
-  803 retransmissions (0 with 10 s; Linux 561 to 944), and the flows have 91 and 56 Mbit/s over 30 s
-  (Linux 94 to 96 and 52 to 55). In `late-bbr-1` the simulator has 396 to 2,342 retransmissions and
-  114 to 127 Mbit/s of the first flow with starts of the second one from 9 to 10 s (Linux's first
-  run 760 and 126).
-- **`short-cubic-2`: likely the machine.** In one second of an earlier run of Linux, which is not in
-  the table, 349 packets of the long flow were lost at a window at which it otherwise loses two: as
-  after a stall of 8 ms, which the host of this virtual machine causes at times.
-- **`marks-fq_codel+cubic-1`: the start.** In the fourth round trip the receive window limits Linux
-  in nine of twelve flows of runs of 1 s, and never in the simulator: 62 to 74 packets are in
-  flight, not 80. The flows then leave slow start at other times and windows, and CUBIC's windows
-  differ for the next 15 s. Likely the application reads late: packets of a burst that it has not
-  read are subtracted from what the window grows by.
-- **`late-cubic-1`: who loses when the second flow ends its slow start.** In the simulator the
-  second flow alone loses three packets, and starts from a smaller window. In the three runs that
-  were looked at the first flow loses too.
+  is the handshake's. On the testbed the handshake takes 0.13 ms more than the path, so that a later
+  sample is the lowest. In `late-bbr-2` the first flow is therefore in ProbeRTT from 10.2 to 10.6 s
+  in the simulator, and from 10.9 to 11.5 s in Linux, where the second flow takes its place and
+  overflows the queue. If the second one starts at 9.5 s, the simulator has 803 retransmissions (0
+  with 10 s; Linux 406 to 834), and the flows have 91 and 56 Mbit/s over 30 s (Linux 94 to 95 and 54
+  to 55). In `late-bbr-1` the simulator has 396 to 2,342 retransmissions and 114 to 127 Mbit/s of
+  the first flow with starts of the second one from 9 to 10 s (Linux 531 to 730 and 120 to 125).
 - **`four-bbr+reno-1`: how regularly packets arrive**, at least in part. Reno sends when an
   acknowledgement arrives: in the simulator just as a place in the full queue becomes free. With
   jitter of 1.5 ms Reno retransmits 17,600 packets and has 28.2 Mbit/s, without it 14,700 and 30.1
-  (means of eight seeds); in Linux 15,900 to 20,700 and 27.0.
-- **`losses-bbr-5` and `marks-fq_codel+bbr-1`: when BBR's next burst departs.** Linux takes up to
-  half a burst off that time if the last burst was late, and BBR counts the packets that will then
-  be in the network. The simulated BBR
-  [does not](fidelity.md#known-differences-of-the-tcp). With Linux's rule
-  `marks-fq_codel+bbr-1` has 15.5 ms (Linux 15.9), `losses-bbr-5` 0.97 ms (Linux 0.85). But four
-  single flows without losses (`alone-bbr-1` to `-4`) then have 8 to 15 % less delay than Linux, and
-  within 2 % of it now. Likely the testbed's lateness makes up for it there: it raises the estimate
-  of the bandwidth. The simulator keeps its rule until a run has shown that.
-- The other cells with several flows are *undecided*: one to eight runs are too few for an interval
-  as narrow as the tolerance.
+  (means of eight seeds); in Linux it has 26.3 to 30.
+- **`losses-bbr-5` and `marks-fq_codel+bbr-1`: when BBR's next burst departs**, and perhaps
+  `alone-bbr-6` and `losses-bbr-3`. Linux takes up to half a burst off that time if the last burst
+  was late, and BBR counts the packets that will then be in the network. The simulated BBR
+  [does not](fidelity.md#known-differences-of-the-tcp). With the rule in BBR's own clock
+  `marks-fq_codel+bbr-1` has 15.5 ms (18.2 without; Linux 15.9 to 17.2) and `losses-bbr-5` 0.97 ms
+  (1.04; Linux 0.97). But `alone-bbr-1` to `-4` then have 8 to 15 % less delay, and agree without
+  it: BBR's clock and that of TCP's pacing stay apart after a late burst. Linux has one clock.
+- **`ports-bbr2-1`, `ports-bbr2-2`, `ports-fast-1`, `pair-bbr+reno-3`**: no cause is known.
+  `pair-bbr+reno-1` has one run that counts.
+- The others are *undecided*: one to four runs are too few for an interval as narrow as the
+  tolerance.
 
 ## How it was measured
 
@@ -358,8 +336,8 @@ _NS3_INTRODUCTION: Final = """\
 The cells of one flow were run in ns-3 3.44 too (`TcpLinuxReno`, `TcpCubic`, `TcpBbr`; its defaults,
 except segments of 1448 bytes, an initial window of 10 and large buffers). The error is the
 distance from Linux's median; *within* uses the tolerances above. Paths that hold more than 1500
-packets, BDP and queue together, are left out: ns-3 had not ended the first of them after minutes.
-Three of the four delays of lone flows that differ above are of such paths."""
+packets, BDP and queue together, are left out: ns-3 had not ended the first of them after
+minutes."""
 
 _NS3_CAPTION: Final = (
     "*The share of cells whose relative error is at most this. Further left is closer to Linux.*"
