@@ -288,10 +288,12 @@ What runs and captures show of them:
 
 - **`late-bbr-2` and `late-bbr-1`: when the first flow probes for its RTT.** BBR does it when its
   lowest sample is 10 s old, and the second flow starts at 10 s. In the simulator the lowest sample
-  is the handshake's. On the testbed the handshake takes 0.13 ms more than the path, so that a later
-  sample is the lowest. In `late-bbr-2` the first flow is therefore in ProbeRTT from 10.2 to 10.6 s
-  in the simulator, and from 10.9 to 11.5 s in Linux, where the second flow takes its place and
-  overflows the queue. If the second one starts at 9.5 s, the simulator has 803 retransmissions (0
+  is the handshake's. On the testbed a later sample is the lowest: the handshake took longer, and
+  takes 0.13 ms longer than the path since it was
+  [corrected](../notes/2026-11-testbed.md#the-first-handshake). In `late-bbr-2` the first flow is in
+  ProbeRTT from 10.2 to 10.6 s in the simulator. In Linux it was from 10.9 to 11.5 s in a run before
+  the correction, and the second flow took its place and overflowed the queue.
+  If the second one starts at 9.5 s, the simulator has 803 retransmissions (0
   with 10 s; Linux 406 to 834), and the flows have 91 and 56 Mbit/s over 30 s (Linux 94 to 95 and 54
   to 55). In `late-bbr-1` the simulator has 396 to 2,342 retransmissions and 114 to 127 Mbit/s of
   the first flow with starts of the second one from 9 to 10 s (Linux 531 to 730 and 120 to 125).
