@@ -50,6 +50,9 @@ pub struct Path {
     /// Rate at which the transport paces, or would pace if it did (Linux's `sk_pacing_rate`, which
     /// also sizes bursts); `None` before the first round-trip time sample.
     pub pacing_rate: Option<Rate>,
+    /// When pacing lets the next packet depart (Linux's `tcp_wstamp_ns`), or when the last one did if
+    /// nothing is paced.
+    pub departure: Time,
     /// Facts of a multipath connection; empty on a single path.
     pub multipath: Multipath,
 }
@@ -75,8 +78,15 @@ impl Path {
             una: 0,
             paced: false,
             pacing_rate: None,
+            departure: now,
             multipath: Multipath::default(),
         }
+    }
+
+    /// A packet leaves now, and the next one departs after the time that it takes at `rate`.
+    #[inline]
+    pub fn pace(&mut self, rate: Rate) {
+        self.departure = self.departure.max(self.now) + rate.time_for(f64::from(self.mss));
     }
 
     /// Current time by the coarse clock: the latest jiffy.

@@ -47,7 +47,6 @@ pub struct TestPath<A> {
     pub echoes: bool,
     packets: VecDeque<Packet>,
     link_free: Rc<Cell<Time>>,
-    next_send: Time,
     first_sent: Time,
     recovery_ends: u64,
     idle: bool,
@@ -107,7 +106,6 @@ impl<A: CongestionControl> TestPath<A> {
             echoes: false,
             packets: VecDeque::new(),
             link_free: Rc::default(),
-            next_send: Time::ZERO,
             first_sent: Time::ZERO,
             recovery_ends: 0,
             idle: false,
@@ -162,7 +160,7 @@ impl<A: CongestionControl> TestPath<A> {
     /// When the next event is, and whether it is an acknowledgement.
     fn next(&self) -> Option<(Time, bool)> {
         let ack = self.packets.iter().find_map(|packet| packet.acked_at);
-        let send = self.may_send().then(|| self.next_send.max(self.path.now));
+        let send = self.may_send().then(|| self.path.departure.max(self.path.now));
         match (ack, send) {
             (Some(ack), send) if send.is_none_or(|send| ack <= send) => Some((ack, true)),
             (_, send) => send.map(|send| (send, false)),
@@ -246,7 +244,7 @@ impl<A: CongestionControl> TestPath<A> {
         self.idle = false;
         self.algorithm.on_sent(&self.path, &sent);
         if let Some(rate) = self.algorithm.control().pacing_rate {
-            self.next_send = self.next_send.max(now) + rate.time_for(f64::from(MSS));
+            self.path.pace(rate);
         }
     }
 

@@ -173,6 +173,9 @@ impl Adapter {
         }
         self.set_in_flight(self.in_flight + bytes);
         self.path.next_seq += u64::from(packets);
+        if let Some(rate) = self.control.pacing_rate {
+            self.path.pace(rate);
+        }
         let sent = Sent::new(seq).with_from_idle(from_idle).with_app_limited(app_limited);
         self.algorithm.on_sent(&self.path, &sent);
         self.update();

@@ -2,10 +2,10 @@
 //! `tcp_tso_autosize`, `tcp_tso_should_defer` and `tcp_update_skb_after_send`.
 
 use crate::Stack;
-use dumbbell_cc::ControlParameters;
+use dumbbell_cc::{ControlParameters, Path};
 use dumbbell_units::{Rate, Span, Time};
 
-/// Packets that leave unpaced at the start of a connection (`sch_fq` and internal pacing).
+/// Packets at the start of a connection of which all but the last leave unpaced.
 const UNPACED_PACKETS: u64 = 10;
 /// Maximum burst by segmentation offload, bytes.
 pub(crate) const GSO_MAX_SIZE: f64 = 65_536.0;
@@ -58,48 +58,27 @@ pub(crate) fn tso_autosize(
         .min(control.max_send_quantum.unwrap_or(u32::MAX))
 }
 
-/// Whether a burst that is not full should wait (`tcp_tso_should_defer`): if the last burst left
-/// within the last millisecond and the next acknowledgement is expected within the next.
+/// Whether a burst that is not full should wait (`tcp_tso_should_defer`): unless the next one could
+/// have departed more than a millisecond ago, if an acknowledgement is expected within a millisecond.
 #[inline]
-pub(crate) fn tso_should_defer(
-    now: Time,
-    last_sent_at: Time,
-    oldest_sent_at: Option<Time>,
-    srtt: Span,
-) -> bool {
-    if now.since(last_sent_at) > MAX_DEFER {
+pub(crate) fn tso_should_defer(path: &Path, oldest_sent_at: Option<Time>) -> bool {
+    if path.now.since(path.departure) > MAX_DEFER {
         return false;
     }
     let Some(oldest) = oldest_sent_at else { return false };
-    let max_wait = MAX_DEFER.min(srtt / 2);
-    (oldest + srtt) <= now + max_wait
+    let srtt = path.srtt.unwrap_or(Span::ZERO);
+    oldest + srtt <= path.now + MAX_DEFER.min(srtt / 2)
 }
 
-/// Departure times of paced bursts.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Pacer {
-    next: Time,
-}
-
-impl Pacer {
-    /// When the next burst may leave.
-    #[inline]
-    pub(crate) fn next(&self) -> Time {
-        self.next
-    }
-
-    /// A burst of `bytes` leaves now. The next follows after `bytes / rate`, less this burst's
-    /// lateness, which counts up to half of that time (`tcp_update_skb_after_send`).
-    #[inline]
-    pub(crate) fn on_burst(&mut self, now: Time, bytes: f64, rate: Rate, packets_sent: u64) {
-        let due = self.next;
-        self.next = now;
-        if packets_sent >= UNPACED_PACKETS {
-            let length = rate.time_for(bytes);
-            let late = now.since(due).min(length / 2);
-            self.next = now + length.saturating_sub(late);
-        }
-    }
+/// When the burst after one that leaves now departs (`tcp_update_skb_after_send`): after `length`, the
+/// time that this one takes at the pacing rate, less its lateness, which counts up to half of that.
+/// At once if nothing is paced, and while `sent` includes only the first packets.
+#[inline]
+pub(crate) fn next_departure(path: &Path, length: Option<Span>, sent: u64) -> Time {
+    let departs = path.departure.max(path.now);
+    let Some(length) = length.filter(|_| sent >= UNPACED_PACKETS) else { return departs };
+    let late = departs.since(path.departure);
+    departs + length.saturating_sub(late.min(length / 2))
 }
 
 #[cfg(test)]
@@ -151,18 +130,29 @@ mod tests {
 
     #[test]
     fn a_late_burst_advances_the_next_by_half_its_length_at_most() {
-        let rate = Rate::from_bytes_per_sec(1e6);
-        let mut pacer = Pacer::default();
-        pacer.on_burst(Time::from_nanos(10_000_000), 1000.0, rate, 100);
-        assert_eq!(pacer.next(), Time::from_nanos(10_500_000));
-        pacer.on_burst(Time::from_nanos(10_600_000), 1000.0, rate, 101);
-        assert_eq!(pacer.next(), Time::from_nanos(11_500_000));
+        let length = Some(Span::from_millis(1));
+        let mut path = Path::new(1448, Time::from_nanos(10_000_000));
+        path.departure = Time::ZERO;
+        path.departure = next_departure(&path, length, 100);
+        assert_eq!(path.departure, Time::from_nanos(10_500_000));
+        path.now = Time::from_nanos(10_600_000);
+        path.departure = next_departure(&path, length, 101);
+        assert_eq!(path.departure, Time::from_nanos(11_500_000));
+    }
+
+    /// A retransmission by a timer does not wait for pacing.
+    #[test]
+    fn a_burst_before_its_departure_postpones_the_next_by_its_length() {
+        let mut path = Path::new(1448, Time::from_nanos(5));
+        path.departure = Time::from_nanos(7);
+        assert_eq!(next_departure(&path, Some(Span::from_nanos(10)), 100), Time::from_nanos(17));
     }
 
     #[test]
-    fn the_first_ten_packets_are_not_paced() {
-        let mut pacer = Pacer::default();
-        pacer.on_burst(Time::from_nanos(5), 1000.0, Rate::from_bytes_per_sec(1.0), 9);
-        assert_eq!(pacer.next(), Time::from_nanos(5));
+    fn the_first_nine_packets_are_not_paced() {
+        let path = Path::new(1448, Time::from_nanos(5));
+        let length = Some(Span::from_millis(1));
+        assert_eq!(next_departure(&path, length, 9), Time::from_nanos(5));
+        assert_eq!(next_departure(&path, length, 10), Time::from_nanos(1_000_005));
     }
 }

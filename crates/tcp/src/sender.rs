@@ -21,7 +21,7 @@ use timer::Timer;
 use transmit::CwndUsage;
 
 use crate::dialogue::{Conversation, Dialogue};
-use crate::pacing::{self, Pacer};
+use crate::pacing;
 use crate::prr::Prr;
 use crate::rack::Rack;
 use crate::rtt::{RttEstimator, rtt_from_tsecr, timestamp};
@@ -133,7 +133,6 @@ pub struct Sender {
     /// L4S: the peer's count of marked packets, modulo 256 (RFC 9768: `s.cep`).
     cep: u8,
     timer: Timer,
-    pacer: Pacer,
     /// When pacing or the application lets the next packet leave; `Time::MAX` if neither is the
     /// limit.
     wake_at: Time,
@@ -214,7 +213,6 @@ impl Sender {
             cwr_pending: false,
             cep: 0,
             timer: Timer::rto(start),
-            pacer: Pacer::default(),
             wake_at: Time::MAX,
             burst_left: 0,
             burst_ends_with_psh: false,

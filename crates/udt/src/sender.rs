@@ -360,6 +360,9 @@ impl Sender {
         let seq = self.sequence_space.seq(packet);
         self.schedule_next(seq.is_pair_first() && !again);
         self.blocked = Blocked::No;
+        if let Some(rate) = self.control.pacing_rate {
+            self.path.pace(rate);
+        }
         let sent = Sent::new(packet)
             .with_retransmission(again)
             .with_from_idle(from_idle)

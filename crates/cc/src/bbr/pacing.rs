@@ -6,31 +6,29 @@
 //! section 5.6.2).
 //!
 //! A packet that pacing has yet to release counts as in flight although it is not in the network.
-//! So this also tracks when the next packet departs, as Linux does (earliest departure time, EDT).
 
 use super::model::packets_in;
 use super::version::{NOMINAL_RTT, PACING_MARGIN_PERCENT};
-use dumbbell_units::{Rate, Span, Time};
+use crate::Path;
+use dumbbell_units::{Rate, Span};
 
 /// Share of the bandwidth at which to pace.
 const MARGIN: f64 = (100.0 - PACING_MARGIN_PERCENT) / 100.0;
 
-/// The pacing rate and when it lets the next packet depart.
+/// The pacing rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pacing {
     /// The pacing rate, more than zero.
     pub pacing_rate: Rate,
     startup_pacing_gain: f64,
     has_seen_rtt: bool,
-    next_send_time: Time,
 }
 
 impl Pacing {
     /// InitPacingRate, before any round-trip time is known.
-    pub fn new(init_cwnd: f64, mss: f64, startup_pacing_gain: f64, now: Time) -> Pacing {
+    pub fn new(init_cwnd: f64, mss: f64, startup_pacing_gain: f64) -> Pacing {
         let pacing_rate = Rate::ZERO;
-        let mut pacing =
-            Pacing { pacing_rate, startup_pacing_gain, has_seen_rtt: false, next_send_time: now };
+        let mut pacing = Pacing { pacing_rate, startup_pacing_gain, has_seen_rtt: false };
         pacing.init_pacing_rate(init_cwnd * mss, NOMINAL_RTT);
         pacing
     }
@@ -74,37 +72,26 @@ impl Pacing {
         libm::floor(bytes / mss).max(min_tso_segs).min(127.0)
     }
 
-    /// A packet was sent.
-    #[inline]
-    pub fn on_sent(&mut self, now: Time, mss: f64) {
-        self.next_send_time = self.next_send_time.max(now) + self.pacing_rate.time_for(mss);
-    }
+}
 
-    /// Estimated packets in the network at the next packet's earliest departure time (Linux
-    /// `bbr_packets_in_net_at_edt`): `in_flight - bw * (EDT - now)`, plus the departing burst if the
-    /// pacing gain is above 1.
-    #[inline]
-    pub fn packets_in_net_at_edt(
-        &self,
-        in_flight: u32,
-        now: Time,
-        bw: Rate,
-        departing: Option<f64>,
-        mss: f64,
-    ) -> f64 {
-        let delivered = libm::floor(packets_in(bw, self.next_send_time.since(now), mss));
-        (f64::from(in_flight) + departing.unwrap_or(0.0) - delivered).max(0.0)
-    }
+/// Estimated packets in the network at the next packet's earliest departure time (Linux
+/// `bbr_packets_in_net_at_edt`): `in_flight - bw * (EDT - now)`, plus the `departing` burst.
+#[inline]
+pub fn packets_in_net_at_edt(path: &Path, in_flight: u32, bw: Rate, departing: f64) -> f64 {
+    let held_back = path.departure.since(path.now);
+    let delivered = libm::floor(packets_in(bw, held_back, f64::from(path.mss)));
+    (f64::from(in_flight) + departing - delivered).max(0.0)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use dumbbell_units::Time;
 
     const MSS: f64 = 1448.0;
 
     fn pacing(startup_pacing_gain: f64) -> Pacing {
-        Pacing::new(10.0, MSS, startup_pacing_gain, Time::ZERO)
+        Pacing::new(10.0, MSS, startup_pacing_gain)
     }
 
     fn mbit(pacing: &Pacing) -> f64 {
@@ -153,11 +140,10 @@ mod tests {
 
     #[test]
     fn packets_that_wait_for_their_departure_are_not_in_the_network() {
-        let mut pacing = pacing(2.885);
-        let bw = Rate::from_bytes_per_sec(1_448_000.0 / 0.99);
-        pacing.set_pacing_rate_with_gain(bw, 1.0, true);
-        (0..8).for_each(|_| pacing.on_sent(Time::ZERO, MSS));
-        assert_eq!(pacing.packets_in_net_at_edt(20, Time::ZERO, bw, None, MSS), 12.0);
-        assert_eq!(pacing.packets_in_net_at_edt(20, Time::ZERO, bw, Some(2.0), MSS), 14.0);
+        let bw = Rate::from_bytes_per_sec(1_448_000.0);
+        let mut path = Path::new(1448, Time::ZERO);
+        (0..8).for_each(|_| path.pace(bw));
+        assert_eq!(packets_in_net_at_edt(&path, 20, bw, 0.0), 12.0);
+        assert_eq!(packets_in_net_at_edt(&path, 20, bw, 2.0), 14.0);
     }
 }

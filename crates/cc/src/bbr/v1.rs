@@ -40,7 +40,7 @@ use super::ack_aggregation::AckAggregation;
 use super::lt_bw::{LtBw, LtBwSample};
 use super::min_rtt::MinRtt;
 use super::model::{FullPipe, Window, bdp_multiple, in_loss_recovery};
-use super::pacing::Pacing;
+use super::pacing::{Pacing, packets_in_net_at_edt};
 use super::version::{EXTRA_ACKED_WIN_RTTS, MIN_PIPE_CWND, MIN_RTT_FILTER_LEN};
 use crate::filters::{Rounds, WindowedMax};
 use crate::{
@@ -131,7 +131,7 @@ impl BbrV1 {
             prev_ca_state: CaState::Open,
             idle_restart: false,
             window: Window::new(init_cwnd),
-            pacing: Pacing::new(init_cwnd, f64::from(config.mss), HIGH_GAIN, config.now),
+            pacing: Pacing::new(init_cwnd, f64::from(config.mss), HIGH_GAIN),
             ssthresh: f64::INFINITY,
         }
     }
@@ -181,9 +181,8 @@ impl BbrV1 {
     }
 
     fn packets_in_net_at_edt(&self, path: &Path, in_flight: u32) -> f64 {
-        let departing = (self.pacing_gain > 1.0).then(|| self.send_quantum(path));
-        let mss = f64::from(path.mss);
-        self.pacing.packets_in_net_at_edt(in_flight, path.now, self.bw(), departing, mss)
+        let departing = if self.pacing_gain > 1.0 { self.send_quantum(path) } else { 0.0 };
+        packets_in_net_at_edt(path, in_flight, self.bw(), departing)
     }
 
     fn update_bw(&mut self, path: &Path, ack: &Ack) {
@@ -388,7 +387,6 @@ impl CongestionControl for BbrV1 {
     }
 
     fn on_sent(&mut self, path: &Path, sent: &Sent) {
-        self.pacing.on_sent(path.now, f64::from(path.mss));
         if !(sent.from_idle && sent.app_limited) {
             return;
         }

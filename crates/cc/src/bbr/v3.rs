@@ -114,7 +114,7 @@ use super::cubic_detector::CubicDetector;
 use super::ecn::Ecn;
 use super::min_rtt::MinRtt;
 use super::model::{FullPipe, MaxBwFilter, Window, bdp_multiple, in_loss_recovery};
-use super::pacing::Pacing;
+use super::pacing::{Pacing, packets_in_net_at_edt};
 use super::version::{EXTRA_ACKED_WIN_RTTS, MIN_PIPE_CWND, ProbeUpExit, Version};
 use crate::filters::Rounds;
 use crate::{
@@ -305,7 +305,7 @@ impl BbrV3 {
             prev_ca_state: CaState::Open,
             cubic_detector: version.cubic_response.map(CubicDetector::new),
             window: Window::new(init_cwnd),
-            pacing: Pacing::new(init_cwnd, f64::from(config.mss), startup_gain, config.now),
+            pacing: Pacing::new(init_cwnd, f64::from(config.mss), startup_gain),
             ssthresh: f64::INFINITY,
         }
     }
@@ -511,7 +511,6 @@ impl CongestionControl for BbrV3 {
     }
 
     fn on_sent(&mut self, path: &Path, sent: &Sent) {
-        self.pacing.on_sent(path.now, f64::from(path.mss));
         if !(sent.from_idle && sent.app_limited) {
             return;
         }

@@ -57,6 +57,19 @@ impl AckSummary {
     }
 }
 
+/// The SACK blocks of an acknowledgement, at most three, from the lowest up: the last packet that they
+/// report is then the newest one (`tcp_sacktag_write_queue`).
+#[inline]
+fn ascending(blocks: impl Iterator<Item = (u32, u32)>) -> impl Iterator<Item = (u32, u32)> {
+    let (mut sorted, mut count) = ([(0, 0); 3], 0);
+    for (slot, block) in sorted.iter_mut().zip(blocks) {
+        *slot = block;
+        count += 1;
+    }
+    sorted[..count].sort_unstable();
+    sorted.into_iter().take(count)
+}
+
 /// Extends a pair of first and last send time.
 #[inline]
 fn record_send_time(range: &mut Option<(Time, Time)>, sent_at: Time) {
@@ -182,7 +195,7 @@ impl Sender {
         }
         let Sender { scoreboard, rack, path, high_seq, .. } = self;
         let highest_sacked = scoreboard.highest_sacked();
-        for (start, end) in blocks {
+        for (start, end) in ascending(blocks) {
             scoreboard.sack(start, end, |number, packet| {
                 summary.record_sacked(path, rack, number, packet);
                 if !packet.ever_retransmitted() {

@@ -35,7 +35,7 @@ impl Sender {
     /// enqueued. 0 while pacing delays the next packet.
     #[inline]
     pub(crate) fn cwnd_space(&self, now: Time) -> u32 {
-        if !self.is_available() || self.path.paced && self.pacer.next() > now {
+        if !self.is_available() || self.path.departure > now {
             return 0;
         }
         let queued = self.packets - self.scoreboard.next_seq();

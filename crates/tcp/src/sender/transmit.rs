@@ -66,8 +66,8 @@ impl Sender {
             return self.stop_sending(true);
         }
         let now = self.path.now;
-        if self.path.paced && self.pacer.next() > now {
-            self.wake_at = self.pacer.next();
+        if self.path.departure > now {
+            self.wake_at = self.path.departure;
             return self.stop_sending(false);
         }
         if let Some(number) = self.lost_to_retransmit() {
@@ -118,21 +118,18 @@ impl Sender {
     fn tso_should_defer(&self) -> bool {
         let in_recovery = matches!(self.path.ca_state, CaState::Recovery | CaState::Loss);
         let oldest = (self.scoreboard.packets_out() > 0).then(|| self.oldest_sent_at());
-        let srtt = self.path.srtt.unwrap_or(Span::ZERO);
-        !in_recovery && pacing::tso_should_defer(self.path.now, self.last_sent_at, oldest, srtt)
+        !in_recovery && pacing::tso_should_defer(&self.path, oldest)
     }
 
     pub(super) fn begin_burst(&mut self, packets: u32) {
         self.burst_left = packets;
         self.sent_since_stop = true;
         let now = self.path.now;
-        if self.path.paced
-            && let Some(rate) = self.pacing_rate()
-        {
-            // Linux paces payload bytes, without headers.
-            let payload = f64::from(packets) * f64::from(self.stack.mss);
-            self.pacer.on_burst(now, payload, rate, self.sent);
-        }
+        let rate = self.pacing_rate().filter(|_| self.path.paced);
+        // Linux paces payload bytes, without headers.
+        let length = rate.map(|rate| rate.time_for(f64::from(packets) * f64::from(self.stack.mss)));
+        let sent = self.sent + u64::from(packets);
+        self.path.departure = pacing::next_departure(&self.path, length, sent);
         self.last_sent_at = now;
     }
 

@@ -103,8 +103,7 @@ impl BbrV3 {
     }
 
     pub(super) fn packets_in_net_at_edt(&self, path: &Path, in_flight: u32) -> f64 {
-        let departing = (self.pacing_gain > 1.0).then(|| self.send_quantum(path));
-        let mss = f64::from(path.mss);
-        self.pacing.packets_in_net_at_edt(in_flight, path.now, self.bw(), departing, mss)
+        let departing = if self.pacing_gain > 1.0 { self.send_quantum(path) } else { 0.0 };
+        packets_in_net_at_edt(path, in_flight, self.bw(), departing)
     }
 }
