@@ -137,7 +137,8 @@ impl Rack {
     }
 
     /// Marks the packets that are lost by now and appends them to `lost` (step 5). Returns the time
-    /// until all others sent before the last delivered packet are lost, if there are any.
+    /// until the next original transmission and the next retransmission sent before the last delivered
+    /// packet are lost, if there are any. Linux waits for the last of them.
     pub(crate) fn detect_loss(
         &mut self,
         scoreboard: &mut Scoreboard,

@@ -325,7 +325,7 @@ impl Sender {
         let now = self.path.now;
         self.state =
             ConnectionState::Connecting { syn_sent_at: Some(now), syns_sent: syns_sent + 1 };
-        self.timer = Timer::rto(now + self.rtt.rto());
+        self.timer = Timer::rto(self.expiry(self.rtt.rto()));
         if syns_sent >= LINEAR_SYNS {
             self.rtt.back_off();
         }

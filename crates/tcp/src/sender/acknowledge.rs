@@ -100,17 +100,19 @@ impl Sender {
         let rtt = self.update_rtt(segment, &summary);
         if summary.una_advanced {
             self.rto_since_advance = false;
-            self.set_xmit_timer();
             self.check_completion();
-        } else if summary.sackt.is_some_and(|(first, _)| first < self.oldest_sent_at()) {
-            // A packet sent before the oldest one was retransmitted arrived: the oldest packet's
-            // timeout restarts now (`tcp_clean_rtx_queue`).
-            self.set_xmit_timer();
         }
+        // Also if a packet arrived that was sent before the oldest one was retransmitted
+        // (`tcp_clean_rtx_queue`).
+        let sets_timer = summary.una_advanced
+            || summary.sackt.is_some_and(|(first, _)| first < self.oldest_sent_at());
         self.process_tlp_ack(segment, &summary);
         let lost_before = self.path.lost;
         let (marked, ece) = self.ecn_feedback(segment);
-        self.fastretrans_alert(segment, &summary, ece);
+        let waits_for_reordering = self.fastretrans_alert(segment, &summary, ece);
+        if sets_timer && !waits_for_reordering {
+            self.set_xmit_timer();
+        }
         let lost = (self.path.lost - lost_before) as u32;
         self.path.marked += u64::from(marked);
         // The record of an acknowledged packet stays valid until a new packet takes its place.

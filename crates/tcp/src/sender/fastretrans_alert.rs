@@ -20,12 +20,17 @@ use dumbbell_cc::{CaState, CongestionControl, CongestionEvent, SendState, Signal
 use dumbbell_units::Span;
 
 impl Sender {
-    /// The recovery state machine.
+    /// The recovery state machine. Returns whether it armed the reordering timer.
     #[inline(always)]
-    pub(super) fn fastretrans_alert(&mut self, segment: &Segment, summary: &AckSummary, ece: bool) {
+    pub(super) fn fastretrans_alert(
+        &mut self,
+        segment: &Segment,
+        summary: &AckSummary,
+        ece: bool,
+    ) -> bool {
         let is_open = self.path.ca_state == CaState::Open && self.scoreboard.sacked_out() == 0;
         if is_open && self.scoreboard.lost_out() == 0 && !ece {
-            return;
+            return false;
         }
         self.frto_send_new = false;
         match self.path.ca_state {
@@ -40,7 +45,7 @@ impl Sender {
             _ => {}
         }
         let prior_retrans = self.scoreboard.retrans_out();
-        self.identify_packet_loss();
+        let waits = self.identify_packet_loss();
         // A lost retransmission is a loss of its own after a timeout (`FLAG_LOST_RETRANS`).
         let lost_retrans = self.stack.loss_detection == LossDetection::Rack
             && self.scoreboard.retrans_out() < prior_retrans;
@@ -52,6 +57,7 @@ impl Sender {
             CaState::Open | CaState::Disorder => self.try_to_open(ece),
             _ => self.report_losses(false),
         }
+        waits
     }
 
     /// No loss was found outside of an episode (`tcp_try_to_open`).
@@ -111,20 +117,15 @@ impl Sender {
         }
     }
 
-    /// Marks the packets that are lost by now, and arms the reordering timer for those that may
-    /// become so.
-    fn identify_packet_loss(&mut self) {
+    /// Marks the packets that are lost by now, and arms the reordering timer if others may become so.
+    /// Returns whether it did.
+    fn identify_packet_loss(&mut self) -> bool {
         self.newly_lost.clear();
+        let mut reo_timeout = None;
         match self.stack.loss_detection {
             LossDetection::Rack => {
-                let reo_timeout =
+                reo_timeout =
                     self.rack.detect_loss(&mut self.scoreboard, &self.path, &mut self.newly_lost);
-                if let Some(reo_timeout) = reo_timeout {
-                    // TCP_TIMEOUT_MIN, two jiffies of Linux: one expiry then finds all losses.
-                    let margin = Span::from_millis(2);
-                    let expires = self.path.now + reo_timeout + margin;
-                    self.timer = Timer { expires, kind: TimerKind::Reorder };
-                }
             }
             LossDetection::DupThresh => {
                 self.dupthresh_cursor = Rack::detect_loss_by_dupthresh(
@@ -134,8 +135,14 @@ impl Sender {
                 );
             }
         }
+        if let Some(reo_timeout) = reo_timeout {
+            // TCP_TIMEOUT_MIN_US.
+            let expires = self.expiry(reo_timeout + Span::from_millis(2));
+            self.timer = Timer { expires, kind: TimerKind::Reorder };
+        }
         self.path.lost += self.newly_lost.len() as u64;
         self.path.in_flight = self.scoreboard.in_flight();
+        reo_timeout.is_some()
     }
 
     /// RACK's reordering timer expired (`tcp_rack_reo_timeout`).
@@ -278,7 +285,7 @@ impl Sender {
                 .with_send_state(send_state),
         );
         self.rtt.back_off();
-        self.timer = Timer::rto(self.path.now + self.rtt.rto());
+        self.timer = Timer::rto(self.expiry(self.rtt.rto()));
     }
 }
 

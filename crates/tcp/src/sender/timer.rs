@@ -33,36 +33,64 @@ impl Timer {
 }
 
 impl Sender {
+    /// When a timer of `delay` expires. Linux counts jiffies, rounded up, and the jiffy that has begun
+    /// does not count. From 63 jiffies on a timer waits for a multiple of 8 jiffies, from 504 on for
+    /// one of 64, and so on (`calc_wheel_index`).
+    #[inline]
+    pub(super) fn expiry(&self, delay: Span) -> Time {
+        let jiffy = self.path.jiffy.as_nanos();
+        if jiffy == 0 {
+            return self.path.now + delay;
+        }
+        let jiffies = delay.as_nanos().div_ceil(jiffy);
+        let mut level = 0;
+        while jiffies >= 63 << level {
+            level += 3;
+        }
+        let expires = self.path.now.as_nanos() / jiffy + jiffies;
+        Time::from_nanos((((expires >> level) + 1) << level) * jiffy)
+    }
+
+    /// The same for a timer that runs from the next departure on (`tcp_reset_xmit_timer`).
+    #[inline]
+    pub(super) fn expiry_after_departure(&self, delay: Span) -> Time {
+        let held_back = self.path.departure.since(self.path.now);
+        // `tcp_pacing_delay`: whole jiffies.
+        let held_back = if held_back < self.path.jiffy { Span::ZERO } else { held_back };
+        self.expiry(delay + held_back)
+    }
+
     /// Restarts the timer now (`tcp_set_xmit_timer`).
     #[inline]
     pub(super) fn set_xmit_timer(&mut self) {
         if self.scoreboard.packets_out() == 0 {
             self.timer = Timer::OFF;
         } else {
-            self.arm(self.path.now + self.rtt.rto());
+            let rto = self.rtt.rto();
+            self.timer = match self.calc_pto() {
+                Some(pto) => self.loss_probe(pto, rto),
+                None => Timer::rto(self.expiry_after_departure(rto)),
+            };
         }
     }
 
-    /// Restarts the probe after new data was sent (`tcp_event_new_data_sent`). A running timeout
-    /// stays, and the probe comes no later than the oldest packet's timeout
-    /// (`tcp_schedule_loss_probe`).
+    /// Restarts the probe after new data was sent, or starts the timeout (`tcp_event_new_data_sent`,
+    /// `tcp_write_xmit`). A running timeout stays if no probe is allowed.
     pub(super) fn rearm_after_sending(&mut self) {
         let is_running = self.timer.expires != Time::MAX && self.timer.kind == TimerKind::Rto;
-        self.arm(if is_running { self.timer.expires } else { self.oldest_rto_at() });
+        match self.calc_pto() {
+            Some(pto) => self.timer = self.loss_probe(pto, self.rto_left()),
+            None if is_running => {}
+            None => self.rearm_rto(),
+        }
     }
 
-    /// Arms a probe, or the timeout at `rto_at` if no probe is allowed. The probe comes no later
-    /// than `rto_at`, unless that has passed.
+    /// A probe after `pto`, but no later than the timeout in `rto_left`, unless that has passed
+    /// (`tcp_schedule_loss_probe`).
     #[inline]
-    fn arm(&mut self, rto_at: Time) {
-        let now = self.path.now;
-        self.timer = match self.calc_pto() {
-            Some(pto) => {
-                let expires = if rto_at > now { rto_at.min(now + pto) } else { now + pto };
-                Timer { expires, kind: TimerKind::LossProbe }
-            }
-            None => Timer::rto(rto_at.max(now)),
-        };
+    fn loss_probe(&self, pto: Span, rto_left: Span) -> Timer {
+        let delay = if rto_left == Span::ZERO { pto } else { pto.min(rto_left) };
+        Timer { expires: self.expiry_after_departure(delay), kind: TimerKind::LossProbe }
     }
 
     /// The probe timeout (RFC 8985, 7.2: `TLP_calc_PTO`): two round trips, and with one packet out
@@ -87,14 +115,14 @@ impl Sender {
         self.scoreboard.packet(self.scoreboard.una()).sent_at()
     }
 
-    /// The oldest outstanding packet's timeout (`tcp_rto_delta_us`).
-    fn oldest_rto_at(&self) -> Time {
-        self.oldest_sent_at() + self.rtt.rto()
+    /// Time until the oldest outstanding packet's timeout (`tcp_rto_delta_us`).
+    fn rto_left(&self) -> Span {
+        (self.oldest_sent_at() + self.rtt.rto()).since(self.path.now)
     }
 
     /// Arms the oldest outstanding packet's timeout (`tcp_rearm_rto`).
     fn rearm_rto(&mut self) {
-        self.timer = Timer::rto(self.oldest_rto_at().max(self.path.now));
+        self.timer = Timer::rto(self.expiry_after_departure(self.rto_left()));
     }
 
     /// The timer expired (`tcp_write_timer_handler`).
@@ -108,7 +136,7 @@ impl Sender {
             // A probe is outstanding. Sending since then has postponed the timeout, nothing else.
             TimerKind::LossProbe if self.tlp.is_some() => self.rearm_rto(),
             TimerKind::LossProbe => {
-                self.timer = Timer::rto(self.path.now + self.rtt.rto());
+                self.timer = Timer::rto(self.expiry_after_departure(self.rtt.rto()));
                 self.send_loss_probe();
             }
             TimerKind::Reorder => {

@@ -192,7 +192,7 @@ impl Sender {
     fn rearm_for_retransmission(&mut self, number: u32) {
         let restarts = self.stack.rto == RtoRule::Linux && self.timer.kind != TimerKind::Reorder;
         if number == self.scoreboard.una() && restarts {
-            self.timer = Timer::rto(self.path.now + self.rtt.rto());
+            self.timer = Timer::rto(self.expiry_after_departure(self.rtt.rto()));
         }
     }
 
