@@ -78,7 +78,7 @@ impl Path {
             una: 0,
             paced: false,
             pacing_rate: None,
-            departure: now,
+            departure: Time::ZERO,
             multipath: Multipath::default(),
         }
     }

@@ -150,7 +150,8 @@ mod tests {
 
     #[test]
     fn the_first_nine_packets_are_not_paced() {
-        let path = Path::new(1448, Time::from_nanos(5));
+        let mut path = Path::new(1448, Time::from_nanos(5));
+        path.departure = path.now;
         let length = Some(Span::from_millis(1));
         assert_eq!(next_departure(&path, length, 9), Time::from_nanos(5));
         assert_eq!(next_departure(&path, length, 10), Time::from_nanos(1_000_005));
