@@ -122,7 +122,8 @@ impl Sender {
 
     /// Arms the oldest outstanding packet's timeout (`tcp_rearm_rto`).
     fn rearm_rto(&mut self) {
-        self.timer = Timer::rto(self.expiry_after_departure(self.rto_left()));
+        let left = self.rto_left().max(Span::from_micros(1));
+        self.timer = Timer::rto(self.expiry_after_departure(left));
     }
 
     /// The timer expired (`tcp_write_timer_handler`).

@@ -188,9 +188,12 @@ impl Sender {
         self.cwnd()
     }
 
-    /// Restarts the timeout if the oldest packet is retransmitted (`tcp_xmit_retransmit_queue`).
+    /// Restarts the timeout if the oldest packet is retransmitted (`tcp_xmit_retransmit_queue`). Its
+    /// retransmission at a timeout does not (`tcp_retransmit_timer`).
     fn rearm_for_retransmission(&mut self, number: u32) {
-        let restarts = self.stack.rto == RtoRule::Linux && self.timer.kind != TimerKind::Reorder;
+        let restarts = self.stack.rto == RtoRule::Linux
+            && self.timer.kind != TimerKind::Reorder
+            && !self.rto_since_advance;
         if number == self.scoreboard.una() && restarts {
             self.timer = Timer::rto(self.expiry_after_departure(self.rtt.rto()));
         }

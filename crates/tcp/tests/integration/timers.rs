@@ -24,7 +24,8 @@ fn a_dead_path_doubles_the_timeout_each_time() {
         again.filter(|(_, s)| s.number == 50).map(|(at, _)| at.as_nanos()).collect();
     let gaps: Vec<u64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
     for pair in gaps.windows(2).skip(1) {
-        assert_eq!(pair[1], 2 * pair[0], "{gaps:?}");
+        // The timer wheel rounds up to 64 jiffies of 4 ms from 504 jiffies on (`calc_wheel_index`).
+        assert!(pair[1].abs_diff(2 * pair[0]) <= 256_000_000, "{gaps:?}");
     }
     assert_eq!(stats.cwnd, 1.0);
 }
@@ -165,9 +166,9 @@ fn new_data_does_not_postpone_the_probe_beyond_the_oldest_timeout() {
 
 #[test]
 fn packets_sent_after_a_probe_postpone_the_timeout() {
-    // A packet every 60 ms; all are lost from 3 s on. The probe leaves 300 ms later, and the window
+    // A packet every 68 ms; all are lost from 3 s on. The probe leaves 300 ms later, and the window
     // allows new packets for some 200 ms more.
-    let rate = Rate::from_bits_per_sec(190_000.0);
+    let rate = Rate::from_bits_per_sec(170_000.0);
     let mut connection =
         TestConnection::new(Flow { app_rates: vec![(Span::ZERO, rate)], ..Flow::default() });
     let timeout = (3_000..6_000).find(|&ms| {
@@ -178,9 +179,10 @@ fn packets_sent_after_a_probe_postpone_the_timeout() {
     });
     let mut new = connection.sent.iter().filter(|(_, segment)| !is_retransmission(segment));
     let last = new.next_back().expect("new packets were sent").0.as_nanos() / 1_000_000;
-    // tcp_schedule_loss_probe, tcp_send_loss_probe: two round trips and 2 ms after the last.
+    // tcp_schedule_loss_probe, tcp_send_loss_probe: two round trips and 2 ms after the last. Two
+    // timers, each rounded up to jiffies of 4 ms and one more, the second of one jiffy.
     let after = timeout.expect("a timeout") - last;
-    assert!((202..=204).contains(&after), "{after}");
+    assert!((208..=216).contains(&after), "{after}");
 }
 
 #[test]
@@ -223,6 +225,6 @@ fn the_first_four_syns_are_retransmitted_a_second_apart() {
 fn a_retransmitted_syn_s_echo_gives_the_rtt_in_whole_milliseconds() {
     let mut connection = TestConnection::new(Flow { bytes: Some(1), ..Flow::default() });
     connection.lose_syns(1);
-    connection.run(millis(1_101), lossless);
+    connection.run(millis(1_200), lossless);
     assert_eq!(connection.stats().min_rtt, Some(Span::from_millis(100)));
 }
