@@ -71,7 +71,6 @@ impl Pacing {
         let bytes = (self.pacing_rate.bytes_per_sec() / 1024.0).min(BUFFER);
         libm::floor(bytes / mss).max(min_tso_segs).min(127.0)
     }
-
 }
 
 /// Estimated packets in the network at the next packet's earliest departure time (Linux
