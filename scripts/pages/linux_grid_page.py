@@ -288,26 +288,17 @@ What runs and captures show of them:
 
 - **`late-bbr-2` and `late-bbr-1`: when the first flow probes for its RTT.** BBR does it when its
   lowest sample is 10 s old, and the second flow starts at 10 s. In the simulator the lowest sample
-  is the handshake's. On the testbed a later sample is the lowest: the handshake took longer, and
-  takes 0.13 ms longer than the path since it was
-  [corrected](../notes/2026-11-testbed.md#the-first-handshake). In `late-bbr-2` the first flow is in
-  ProbeRTT from 10.2 to 10.6 s in the simulator. In Linux it was from 10.9 to 11.5 s in a run before
-  the correction, and the second flow took its place and overflowed the queue.
-  If the second one starts at 9.5 s, the simulator has 803 retransmissions (0
-  with 10 s; Linux 406 to 834), and the flows have 91 and 56 Mbit/s over 30 s (Linux 94 to 95 and 54
-  to 55). In `late-bbr-1` the simulator has 396 to 2,342 retransmissions and 114 to 127 Mbit/s of
-  the first flow with starts of the second one from 9 to 10 s (Linux 531 to 730 and 120 to 125).
+  is the handshake's. On the testbed a later sample is the lowest: the handshake takes [0.13 ms
+  longer](../notes/2026-11-testbed.md#the-first-handshake) than the path. In `late-bbr-2` the first
+  flow is in ProbeRTT from 10.1 to 10.5 s in the simulator. In Linux it still is at 11 s; the second
+  flow takes its place and overflows the queue. If the second one starts at 9.5 s, the simulator has 808 retransmissions (0 with 10 s; Linux 406 to 834), and the flows have
+  95 and 52 Mbit/s over 30 s (Linux 94 to 95 and 54 to 55). In `late-bbr-1` the simulator has 324 to
+  801 retransmissions and 113 to 121 Mbit/s of the first flow with starts of the second one from 9
+  to 10 s (Linux 531 to 730 and 120 to 125).
 - **`four-bbr+reno-1`: how regularly packets arrive**, at least in part. Reno sends when an
   acknowledgement arrives: in the simulator just as a place in the full queue becomes free. With
-  jitter of 1.5 ms Reno retransmits 17,600 packets and has 28.2 Mbit/s, without it 14,700 and 30.1
+  jitter of 1.5 ms Reno retransmits 17,200 packets and has 28.8 Mbit/s, without it 14,700 and 31.6
   (means of eight seeds); in Linux it has 26.3 to 30.
-- **`losses-bbr-5` and `marks-fq_codel+bbr-1`: when BBR's next burst departs**, and perhaps
-  `alone-bbr-6` and `losses-bbr-3`. Linux takes up to half a burst off that time if the last burst
-  was late, and BBR counts the packets that will then be in the network. The simulated BBR
-  [does not](fidelity.md#known-differences-of-the-tcp). With the rule in BBR's own clock
-  `marks-fq_codel+bbr-1` has 15.5 ms (18.2 without; Linux 15.9 to 17.2) and `losses-bbr-5` 0.97 ms
-  (1.04; Linux 0.97). But `alone-bbr-1` to `-4` then have 8 to 15 % less delay, and agree without
-  it: BBR's clock and that of TCP's pacing stay apart after a late burst. Linux has one clock.
 - **`ports-bbr2-1`, `ports-bbr2-2`, `ports-fast-1`, `pair-bbr+reno-3`**: no cause is known.
   `pair-bbr+reno-1` has one run that counts.
 - The others are *undecided*: one to four runs are too few for an interval as narrow as the
