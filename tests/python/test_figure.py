@@ -110,8 +110,9 @@ def test_what_cannot_be_drawn_is_refused(
     ],
 )
 def test_a_figure_of_a_paper_that_is_not_there_is_refused(
-    folder: str, name: str | None, said: str, tmp_path: Path
+    folder: str, name: str | None, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.chdir(tmp_path)
     with pytest.raises(DumbbellError, match=said):
         plot_folder(tmp_path / folder, name, kind="pdf")
 
