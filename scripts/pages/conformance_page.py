@@ -157,6 +157,8 @@ def write(docs: Path, number: int) -> Path:
     algorithms = [*bbr_draft.ALGORITHMS, *bbr_draft.STACKS]
     shares = path_grid.examine(bbr_draft.CASES, algorithms, bbr_draft.version, number)
     path = docs / "explanation/conformance.md"
+    for earlier in (path.parent / _RUNS).glob("*.toml"):
+        earlier.unlink()
     cells.write_runs(path.parent / _RUNS, [share.failed[0] for share in shares if share.failed])
     write_text(path, page(found["bbr"], found["cubic"], shares, number))
     return path

@@ -29,6 +29,9 @@ DEVIATIONS = {
 }
 """Where our CUBIC is as Linux's, by the head of crates/cc/src/cubic.rs."""
 
+AVERAGE = "Table 2, p = 1e-02: 12 packets on average"
+"""The case nearest to its limit: 18 and 19 % below, computed exactly and in whole packets."""
+
 
 def failures(cc: str, *titles: str) -> set[str]:
     cases = [case for case in CASES if not titles or case.title in titles]
@@ -39,6 +42,7 @@ def failures(cc: str, *titles: str) -> set[str]:
 
 def test_cubic_differs_from_its_rfc_only_where_linux_does() -> None:
     assert failures(ALGORITHMS[0]) == DEVIATIONS
+    assert failures("cubic(arithmetic=exact)", AVERAGE) == set()
 
 
 def test_the_option_for_the_rfcs_alpha_passes_the_case_about_it() -> None:
