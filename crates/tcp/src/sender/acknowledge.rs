@@ -102,7 +102,7 @@ impl Sender {
             self.rto_since_advance = false;
             self.check_completion();
         }
-        // Also if a packet arrived that was sent before the oldest one was retransmitted
+        // A packet that was sent before the oldest one was retransmitted restarts the timer too
         // (`tcp_clean_rtx_queue`).
         let sets_timer = summary.una_advanced
             || summary.sackt.is_some_and(|(first, _)| first < self.oldest_sent_at());

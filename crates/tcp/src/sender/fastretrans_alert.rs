@@ -121,11 +121,9 @@ impl Sender {
     /// Returns whether it did.
     fn identify_packet_loss(&mut self) -> bool {
         self.newly_lost.clear();
-        let mut reo_timeout = None;
-        match self.stack.loss_detection {
+        let reo_timeout = match self.stack.loss_detection {
             LossDetection::Rack => {
-                reo_timeout =
-                    self.rack.detect_loss(&mut self.scoreboard, &self.path, &mut self.newly_lost);
+                self.rack.detect_loss(&mut self.scoreboard, &self.path, &mut self.newly_lost)
             }
             LossDetection::DupThresh => {
                 self.dupthresh_cursor = Rack::detect_loss_by_dupthresh(
@@ -133,8 +131,9 @@ impl Sender {
                     self.dupthresh_cursor,
                     &mut self.newly_lost,
                 );
+                None
             }
-        }
+        };
         if let Some(reo_timeout) = reo_timeout {
             // TCP_TIMEOUT_MIN_US.
             let expires = self.expiry(reo_timeout + Span::from_millis(2));

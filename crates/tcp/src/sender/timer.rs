@@ -55,9 +55,15 @@ impl Sender {
     #[inline]
     pub(super) fn expiry_after_departure(&self, delay: Span) -> Time {
         let held_back = self.path.departure.since(self.path.now);
-        // `tcp_pacing_delay`: whole jiffies.
+        // Less than a jiffy counts as nothing (`tcp_pacing_delay`).
         let held_back = if held_back < self.path.jiffy { Span::ZERO } else { held_back };
         self.expiry(delay + held_back)
+    }
+
+    /// Restarts the timeout, from the next departure on.
+    #[inline]
+    pub(super) fn restart_rto(&mut self) {
+        self.timer = Timer::rto(self.expiry_after_departure(self.rtt.rto()));
     }
 
     /// Restarts the timer now (`tcp_set_xmit_timer`).
@@ -66,11 +72,10 @@ impl Sender {
         if self.scoreboard.packets_out() == 0 {
             self.timer = Timer::OFF;
         } else {
-            let rto = self.rtt.rto();
-            self.timer = match self.calc_pto() {
-                Some(pto) => self.loss_probe(pto, rto),
-                None => Timer::rto(self.expiry_after_departure(rto)),
-            };
+            match self.calc_pto() {
+                Some(pto) => self.timer = self.loss_probe(pto, self.rtt.rto()),
+                None => self.restart_rto(),
+            }
         }
     }
 
@@ -137,7 +142,7 @@ impl Sender {
             // A probe is outstanding. Sending since then has postponed the timeout, nothing else.
             TimerKind::LossProbe if self.tlp.is_some() => self.rearm_rto(),
             TimerKind::LossProbe => {
-                self.timer = Timer::rto(self.expiry_after_departure(self.rtt.rto()));
+                self.restart_rto();
                 self.send_loss_probe();
             }
             TimerKind::Reorder => {

@@ -1,7 +1,7 @@
 //! Which packet leaves next, and when (`tcp_write_xmit`): the congestion window, pacing, bursts by
 //! segmentation offload, the application's data and the peer's window.
 
-use super::timer::{Timer, TimerKind};
+use super::timer::TimerKind;
 use super::{Sender, Source};
 use crate::rtt::timestamp;
 use crate::{Ecn, Flags, RtoRule, Segment, pacing};
@@ -124,13 +124,12 @@ impl Sender {
     pub(super) fn begin_burst(&mut self, packets: u32) {
         self.burst_left = packets;
         self.sent_since_stop = true;
-        let now = self.path.now;
         let rate = self.pacing_rate().filter(|_| self.path.paced);
         // Linux paces payload bytes, without headers.
         let length = rate.map(|rate| rate.time_for(f64::from(packets) * f64::from(self.stack.mss)));
         let sent = self.sent + u64::from(packets);
         self.path.departure = pacing::next_departure(&self.path, length, sent);
-        self.last_sent_at = now;
+        self.last_sent_at = self.path.now;
     }
 
     /// Nothing more can be sent now. Records whether the window was the limit, and rearms the timer
@@ -195,7 +194,7 @@ impl Sender {
             && self.timer.kind != TimerKind::Reorder
             && !self.rto_since_advance;
         if number == self.scoreboard.una() && restarts {
-            self.timer = Timer::rto(self.expiry_after_departure(self.rtt.rto()));
+            self.restart_rto();
         }
     }
 
