@@ -230,6 +230,15 @@ def test_the_handshake_of_a_flow_at_time_0_takes_the_delay_of_its_path() -> None
     assert 0.02 <= first["value"][0] <= 0.022
 
 
+def test_an_ebpf_algorithm_never_sends_a_window_in_one_burst() -> None:
+    flows = [Flow(name="one", cc="bbr2", rtt="30 ms")]
+    links = [Link(name="bottleneck", rate="20 Mbit/s", queue="355 packets")]
+    real = measured(experiment(links=links, flows=flows, duration="12 s", sample="5 ms"))
+    # 20 Mbit/s are 8.3 packets in 5 ms; Startup is over after 2 s.
+    paced = real.series.filter(pl.col("t") >= 2)["sent"].diff().drop_nulls()
+    assert max(paced) <= 25
+
+
 @pytest.mark.parametrize("cc", ["udt", "ar-udt", "bbr3"])
 def test_udt_runs_over_real_sockets_with_the_columns_of_the_simulator(cc: str) -> None:
     flows = [Flow(name="one", cc=cc, transport="udt")]

@@ -29,6 +29,10 @@ ALWAYS_INLINE u32 bdp(const struct bbr_common *f, u64 bw, u32 gain, u32 mss)
 	return (bytes_in(bw, f->min_rtt) * gain + packet - 1) / packet;
 }
 
+/*
+ * For the budget only. The kernel takes its own, two: with a `min_tso_segs` of a program Linux 6.18 sent the
+ * whole free window as one segment about once a second, even if it always returned 2.
+ */
 ALWAYS_INLINE u32 min_tso_segs(const struct sock *sk)
 {
 	return sk->sk_pacing_rate < PARAMS.min_tso_rate ? 1 : 2;

@@ -150,12 +150,6 @@ void HOOK(bbr_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 	}
 }
 
-SEC("struct_ops")
-u32 HOOK(bbr_min_tso_segs, struct sock *sk)
-{
-	return min_tso_segs(sk);
-}
-
 /* Three windows, as the rate may rise even in recovery. */
 SEC("struct_ops")
 u32 HOOK(bbr_sndbuf_expand, struct sock *sk)
@@ -176,7 +170,6 @@ u32 HOOK(bbr_sndbuf_expand, struct sock *sk)
 		.undo_cwnd = (void *)bbr_undo_cwnd,                                               \
 		.set_state = (void *)bbr_set_state,                                               \
 		.cwnd_event = (void *)bbr_cwnd_event,                                             \
-		.min_tso_segs = (void *)bbr_min_tso_segs,                                         \
 		.sndbuf_expand = (void *)bbr_sndbuf_expand,                                       \
 		.flags = TCP_CONG_NON_RESTRICTED,                                                 \
 		.name = called,                                                                   \
