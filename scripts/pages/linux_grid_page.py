@@ -297,9 +297,9 @@ What runs and captures show of them:
   113 to 121 Mbit/s of the first flow with starts of the second one from 9 to 10 s (Linux 430 to 973
   and 119 to 125).
 - **`late-cubic-1`: a few microseconds.** The simulator has one of three outcomes: 629 and
-  193 Mbit/s, 665 and 139, 676 and 123. The first three seeds have 665, 665 and 676 without jitter,
-  665, 665 and 629 with 10 us, 629, 677 and 629 with 32 us. In Linux, whose packets are 12 to 26 us
-  late on average, the first flow has 611 to 665.
+  193 Mbit/s, 665 and 139, or about 676 and 123. The first three seeds have 665, 665 and 676
+  without jitter, 665, 665 and 629 with 10 us, 629, 677 and 629 with 32 us. In Linux, whose
+  packets are 12 to 26 us late on average, the first flow has 611 to 665.
 - **`four-bbr+reno-1`: how regularly packets arrive**, at least in part. Reno sends when an
   acknowledgement arrives: in the simulator just as a place in the full queue becomes free. With
   jitter of 1.5 ms Reno retransmits 17,200 packets and has 28.8 Mbit/s, without it 14,700 and 31.6
