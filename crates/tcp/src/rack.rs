@@ -137,8 +137,8 @@ impl Rack {
     }
 
     /// Marks the packets that are lost by now and appends them to `lost` (step 5). Returns the time
-    /// until the next original transmission and the next retransmission sent before the last delivered
-    /// packet are lost, if there are any. Linux waits for the last of them.
+    /// until the last of the others that were sent before the last delivered packet is lost, if there
+    /// are any.
     pub(crate) fn detect_loss(
         &mut self,
         scoreboard: &mut Scoreboard,
@@ -148,10 +148,8 @@ impl Rack {
         let segment = self.segment?;
         let reo_wnd = self.reo_wnd(scoreboard, path);
         let deadline = |sent_at: Time| sent_at + self.rtt + reo_wnd;
-        let mut reo_timeout: Option<Span> = None;
-        let mut wait_for = |remaining: Span| {
-            reo_timeout = Some(reo_timeout.map_or(remaining, |other| other.max(remaining)));
-        };
+        // When the last packet that may become lost was sent.
+        let mut last_waiting: Option<Time> = None;
         let mut cursor = self.loss_cursor.max(scoreboard.una());
         let mut first_undecided = None;
         // Original transmissions: the order of their numbers is the order of sending.
@@ -167,12 +165,16 @@ impl Rack {
                     lost.push(cursor);
                 } else {
                     if sent_before {
-                        wait_for(deadline(sent_at).since(path.now));
+                        last_waiting = last_waiting.max(Some(sent_at));
                     }
-                    // A retransmission marked lost before its episode was undone is no longer in
-                    // `retransmissions`: it is checked here, although it was sent later than the
-                    // originals after it.
+                    // A tail loss probe, or a retransmission marked lost before its episode was undone,
+                    // is not in `retransmissions`: it is checked here, although it was sent later than
+                    // the originals after it.
                     if !packet.ever_retransmitted() {
+                        if sent_before {
+                            let last = last_sent_before(scoreboard, cursor, segment);
+                            last_waiting = last_waiting.max(last);
+                        }
                         break;
                     }
                     first_undecided.get_or_insert(cursor);
@@ -182,17 +184,23 @@ impl Rack {
         }
         self.loss_cursor = first_undecided.unwrap_or(cursor);
         // Retransmissions, in the order of sending.
+        let is_out = |scoreboard: &Scoreboard, sent_at, number| {
+            let packet = scoreboard.packet(number);
+            number >= scoreboard.una()
+                && packet.has(PacketFlags::RETRANS_OUT)
+                && packet.sent_at() == sent_at
+        };
         while let Some(&(sent_at, number)) = self.retransmissions.front() {
-            let is_out = number >= scoreboard.una() && {
-                let packet = scoreboard.packet(number);
-                packet.has(PacketFlags::RETRANS_OUT) && packet.sent_at() == sent_at
-            };
-            if is_out {
+            if is_out(scoreboard, sent_at, number) {
                 if (sent_at, number) >= segment {
                     break;
                 }
                 if deadline(sent_at) > path.now {
-                    wait_for(deadline(sent_at).since(path.now));
+                    let waits = |&&sent: &&(Time, u32)| {
+                        sent < segment && is_out(scoreboard, sent.0, sent.1)
+                    };
+                    let last = self.retransmissions.iter().rev().find(waits);
+                    last_waiting = last_waiting.max(last.map(|&(sent_at, _)| sent_at));
                     break;
                 }
                 scoreboard.mark_lost(number);
@@ -200,7 +208,7 @@ impl Rack {
             }
             self.retransmissions.pop_front();
         }
-        reo_timeout
+        last_waiting.map(|sent_at| deadline(sent_at).since(path.now))
     }
 
     /// Marks losses after a timeout. RACK: the first packet, and all that were sent more than
@@ -243,6 +251,20 @@ impl Rack {
         }
         limit.max(from)
     }
+}
+
+/// When the last packet from `first` on that was sent before `segment` was sent, of those neither
+/// delivered, nor lost, nor being retransmitted.
+fn last_sent_before(scoreboard: &Scoreboard, first: u32, segment: (Time, u32)) -> Option<Time> {
+    // Of originals, those after a delivered original were sent later.
+    let is_original = segment.1 > first && !scoreboard.packet(segment.1).ever_retransmitted();
+    let end = if is_original { segment.1 } else { scoreboard.next_seq() };
+    let settled = PacketFlags::LOST.union(PacketFlags::RETRANS_OUT);
+    scoreboard.holes_descending(first, end).find_map(|number| {
+        let packet = scoreboard.packet(number);
+        let waits = !packet.has(settled) && (packet.sent_at(), number) < segment;
+        waits.then(|| packet.sent_at())
+    })
 }
 
 /// Keeps the packet sent last: its send time and number. Of packets sent at the same time, the one
@@ -319,11 +341,36 @@ mod tests {
     fn the_sack_of_a_probe_marks_the_packets_before_it_lost() {
         let (mut rack, mut scoreboard, mut lost) = (Rack::new(), scoreboard(4), Vec::new());
         scoreboard.acknowledge(1, |number, packet, _| rack.advance(&path(100), number, packet));
-        scoreboard.retransmit(3, &sent(300));
-        rack.on_retransmit(at(300), 3);
+        scoreboard.probe(3, &sent(300));
         sack(&mut rack, &mut scoreboard, &path(400), 3);
         let wait = rack.detect_loss(&mut scoreboard, &path(400), &mut lost);
         assert_eq!((wait, lost.as_slice()), (None, &[1, 2][..]));
+    }
+
+    /// `tcp_rack_detect_loss`: "Record maximum wait time". Packets 0 and 1 are lost and retransmitted, 3
+    /// and 5 delivered.
+    #[test]
+    fn the_timer_waits_for_the_last_packet_that_may_be_lost() {
+        let (mut rack, mut scoreboard, mut lost) = (Rack::new(), scoreboard(8), Vec::new());
+        for number in [3, 5] {
+            sack(&mut rack, &mut scoreboard, &path(105), number);
+        }
+        let mut wait = |rack: &mut Rack, scoreboard: &mut Scoreboard, ms| {
+            rack.detect_loss(scoreboard, &path(ms), &mut lost)
+        };
+        let last = wait(&mut rack, &mut scoreboard, 105);
+        assert_eq!(last, Some(Span::from_millis(4 + 125 - 105)), "packet 4, not 0 nor 6");
+        for (number, ms) in [(0, 200), (1, 201)] {
+            scoreboard.mark_lost(number);
+            scoreboard.retransmit(number, &sent(ms));
+            rack.on_retransmit(at(ms), number);
+        }
+        scoreboard.push(&sent(205));
+        rack.update_reordering(1);
+        sack(&mut rack, &mut scoreboard, &path(305), 8);
+        let last = wait(&mut rack, &mut scoreboard, 305);
+        assert_eq!(last, Some(Span::from_millis(201 + 125 - 305)));
+        assert_eq!(lost, [2, 4, 6, 7]);
     }
 
     /// Step 4: without reordering seen, three SACKed packets or a recovery close the window.

@@ -11,7 +11,7 @@
 //!
 //! A segment out of order is acknowledged immediately. From the fourth on, SACK compression (Linux
 //! 4.18) reduces this to one acknowledgement per millisecond or 1/20 of a round trip, unless there
-//! are quick ACKs.
+//! are quick ACKs. A segment with an old timestamp is discarded (PAWS).
 
 use crate::ranges::RangeSet;
 use crate::receive_window::ReceiveWindow;
@@ -31,6 +31,9 @@ const COMP_SACK_NR: u8 = 44;
 const COMP_SACK_DELAY: Span = Span::from_millis(1);
 /// Slack of the timer (`tcp_comp_sack_slack_ns`). An idle processor's timer fires at its end.
 const COMP_SACK_SLACK: Span = Span::from_micros(100);
+
+/// Microseconds that one tick of Linux's timestamps lasts.
+const TICK: u32 = 1_000;
 
 const NO_PACKET: u32 = u32::MAX;
 
@@ -159,14 +162,21 @@ impl Receiver {
         if let Handshake::SynAckSent(at) = self.handshake {
             self.handshake = Handshake::Rtt(now.since(at));
         }
+        if self.ts_recent.wrapping_sub(segment.timestamp) as i32 > TICK as i32
+            && self.paws_discard(segment)
+        {
+            return;
+        }
         let ecn_ack_now = self.update_ecn(segment);
         let payload = segment.size - self.stack.header;
         if payload != self.stack.mss {
             self.last_segment = (segment.number, payload);
         }
-        // RFC 7323, 4.3: SEG.SEQ <= Last.ACK.sent; with delayed acknowledgements the echo is of the
-        // first segment that they cover.
-        if segment.number <= self.last_ack_sent {
+        // RFC 7323, 4.3: SEG.SEQ <= Last.ACK.sent, so that the echo is of the first segment that a delayed
+        // acknowledgement covers. Linux drops a segment that ends before (`tcp_sequence`) first.
+        let is_next_acknowledged =
+            segment.number <= self.last_ack_sent && segment.number + 1 >= self.last_ack_sent;
+        if is_next_acknowledged && segment.timestamp.wrapping_sub(self.ts_recent) as i32 >= 0 {
             self.ts_recent = segment.timestamp;
         }
         if self.stack.autotuning {
@@ -198,6 +208,29 @@ impl Receiver {
             self.queue_out_of_order(now, segment.number);
             self.ack_out_of_order(now);
         }
+    }
+
+    /// Protects against wrapped sequence numbers: discards and acknowledges a packet whose timestamp is
+    /// older than TS.Recent (RFC 7323, 5.3) by more than one tick (`TCP_PAWS_WINDOW`). So an original
+    /// that arrives after a retransmission of an earlier packet is discarded.
+    #[cold]
+    fn paws_discard(&mut self, segment: &Segment) -> bool {
+        let age = self.ts_recent.wrapping_sub(segment.timestamp);
+        let ticks = (segment.timestamp % TICK + age) / TICK;
+        if !self.stack.timestamps() || ticks <= 1 {
+            return false;
+        }
+        if segment.number < self.rcv_nxt {
+            self.report_duplicate(segment.number);
+        }
+        self.reply = Some(Flags::default());
+        true
+    }
+
+    /// Data that was delivered already arrived again (`tcp_enter_quickack_mode`, `tcp_dsack_set`).
+    fn report_duplicate(&mut self, number: u32) {
+        self.dsack = number;
+        self.quick_acks = self.quick_acks.max(quick_acks(&self.stack).max(1));
     }
 
     /// The application reads `packets`, all that there are up to `rcv_nxt`.
@@ -235,23 +268,28 @@ impl Receiver {
 
     /// A packet arrived that is not the next one (`tcp_data_queue_ofo`).
     fn queue_out_of_order(&mut self, now: Time, number: u32) {
-        if number < self.rcv_nxt || self.out_of_order.contains(number) {
-            self.dsack = number;
-            self.quick_acks = self.quick_acks.max(quick_acks(&self.stack));
-        }
         if number < self.rcv_nxt {
-            return;
+            return self.report_duplicate(number);
         }
-        self.out_of_order.insert(number, number + 1, |_, _| {});
-        if self.stack.autotuning {
-            let end = self.out_of_order.end().unwrap_or(number);
-            let window_grows = self.window.on_queued(&self.stack, end - self.rcv_nxt);
-            self.quick_acks |= u16::from(window_grows);
+        if self.out_of_order.contains(number) {
+            self.dsack = number;
+        } else {
+            self.out_of_order.insert(number, number + 1, |_, _| {});
+            self.grow_window_out_of_order(number);
         }
         if self.compressed_ack > 0 && self.sack_blocks.index_of(number) >= SACK_BLOCKS_EXPECTED {
             self.pending_ack = Some(Box::new(self.build_ack(now, Flags::default())));
         }
         self.sack_blocks.add(number);
+    }
+
+    /// A packet was queued out of order (`tcp_grow_window`).
+    fn grow_window_out_of_order(&mut self, number: u32) {
+        if self.stack.autotuning {
+            let end = self.out_of_order.end().unwrap_or(number);
+            let window_grows = self.window.on_queued(&self.stack, end - self.rcv_nxt);
+            self.quick_acks |= u16::from(window_grows);
+        }
     }
 
     /// Acknowledges immediately, or later if compression has begun (`__tcp_ack_snd_check`).
@@ -263,7 +301,6 @@ impl Receiver {
         let ack_now = !self.stack.sack_compression
             || self.unacked >= 2
             || self.quick_acks > 0
-            || self.dsack != NO_PACKET
             || self.compressed_ack >= COMP_SACK_NR;
         if ack_now || self.dup_ack_counter < FASTRETRANS_THRESH {
             self.dup_ack_counter += u8::from(!ack_now);

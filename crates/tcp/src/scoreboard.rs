@@ -249,11 +249,33 @@ impl Scoreboard {
 
     /// Records that a packet was retransmitted.
     pub(crate) fn retransmit(&mut self, number: u32, info: &PacketInfo) {
+        self.probe(number, info);
         let packet = self.packet_mut(number);
         let was_retrans_out = packet.has(PacketFlags::RETRANS_OUT);
-        packet.retransmit(info);
+        packet.set(PacketFlags::RETRANS_OUT);
         self.retrans_out += u32::from(!was_retrans_out);
+    }
+
+    /// Records that a packet was sent again as a tail loss probe, which does not count as a
+    /// retransmission in flight (`tcp_send_loss_probe`).
+    pub(crate) fn probe(&mut self, number: u32, info: &PacketInfo) {
+        self.packet_mut(number).retransmit(info);
         self.first_clean = self.next_seq;
+    }
+
+    /// The packets in `from..to` that are not SACKed, the highest first.
+    pub(crate) fn holes_descending(&self, from: u32, to: u32) -> impl Iterator<Item = u32> + '_ {
+        let mut end = to;
+        std::iter::from_fn(move || {
+            if let Some((start, _)) = end.checked_sub(1).and_then(|last| self.sacked.range_of(last))
+            {
+                end = start;
+            }
+            (end > from).then(|| {
+                end -= 1;
+                end
+            })
+        })
     }
 
     /// End of the range in which IsLost() is true: at least three packets above each were SACKed.
@@ -317,6 +339,26 @@ mod tests {
         scoreboard.retransmit(0, &PacketInfo::default());
         scoreboard.acknowledge(1, |_, _, _| {});
         assert_eq!(scoreboard.in_flight(), 5);
+    }
+
+    /// `tcp_send_loss_probe` leaves `retrans_out` as it is.
+    #[test]
+    fn a_tail_loss_probe_is_no_retransmission_in_flight() {
+        let mut scoreboard = scoreboard(3, &[]);
+        scoreboard.probe(2, &PacketInfo::default());
+        assert_eq!((scoreboard.in_flight(), scoreboard.retrans_out()), (3, 0));
+        assert!(scoreboard.packet(2).ever_retransmitted());
+        scoreboard.mark_lost(2);
+        assert_eq!(scoreboard.next_retransmission(), Some(2));
+    }
+
+    #[test]
+    fn holes_are_the_packets_between_sack_blocks() {
+        let scoreboard = scoreboard(10, &[0, 3, 4, 7, 9]);
+        let holes = |from, to| scoreboard.holes_descending(from, to).collect::<Vec<_>>();
+        assert_eq!(holes(0, 10), [8, 6, 5, 2, 1]);
+        assert_eq!(holes(2, 7), [6, 5, 2]);
+        assert_eq!(holes(3, 5), []);
     }
 
     /// RFC 6675, section 4, NextSeg(), rule 1: the lowest lost packet that was not retransmitted.

@@ -94,7 +94,7 @@ impl SentPacket {
             & ((1 << FLAG_BITS) - 1);
         *self = SentPacket::new(info);
         self.delivered_marked_flags |= before;
-        self.set(PacketFlags::RETRANS_OUT.union(PacketFlags::EVER_RETRANSMITTED));
+        self.set(PacketFlags::EVER_RETRANSMITTED);
     }
 
     /// When the packet was last sent.
@@ -165,7 +165,7 @@ mod tests {
         packet.set(PacketFlags::LOST);
         let send_state = SendState { sent_at: Time::from_nanos(7), ..SendState::default() };
         packet.retransmit(&PacketInfo { send_state, ..PacketInfo::default() });
-        assert!(packet.has(PacketFlags::LOST) && packet.has(PacketFlags::RETRANS_OUT));
+        assert!(packet.has(PacketFlags::LOST) && packet.ever_retransmitted());
         assert!(!packet.has(PacketFlags::SACKED) && !packet.has(PacketFlags::APP_LIMITED));
         assert_eq!(packet.sent_at(), Time::from_nanos(7));
     }

@@ -1,14 +1,10 @@
 //! Detection of spurious reductions, by timestamps (Eifel, RFC 3522) or D-SACK (RFC 3708), as Linux's
 //! `tcp_may_undo` combines them.
-//!
-//! Two differences from Linux: a D-SACK after the end of an episode undoes nothing here, and a late
-//! original undoes the episode while retransmissions are still in flight (`tcp_try_undo_partial` waits
-//! for them).
 
-/// The retransmissions of the current episode; Linux's field names.
+/// The retransmissions of the last episode; Linux's field names.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Undo {
-    /// First unacknowledged packet when the episode began; `None` outside of episodes that may be
+    /// First unacknowledged packet when the episode began; `None` if there is no episode that may be
     /// undone.
     undo_marker: Option<u32>,
     /// Retransmissions not yet reported as duplicates; `None` before the first.
@@ -18,17 +14,19 @@ pub(crate) struct Undo {
 }
 
 impl Undo {
-    /// An episode begins (`tcp_init_undo`).
-    pub(crate) fn init(&mut self, una: u32, retrans_out: u32) {
+    /// An episode begins, with `retrans_out` retransmissions and perhaps a tail loss probe in flight
+    /// (`tcp_init_undo`). While retransmissions are in flight, the next acknowledgement may be for an
+    /// original of the episode before.
+    pub(crate) fn init(&mut self, una: u32, retrans_out: u32, probe: bool) {
         self.undo_marker = Some(una);
-        self.undo_retrans = (retrans_out > 0).then_some(retrans_out);
+        let may_be_duplicates = retrans_out + u32::from(probe);
+        self.undo_retrans = (may_be_duplicates > 0).then_some(may_be_duplicates);
         if retrans_out == 0 {
             self.retrans_stamp = None;
         }
     }
 
-    /// The episode ended. `retrans_stamp` stays for an episode that begins while retransmissions are
-    /// in flight: the next acknowledgement may be for an original of this one.
+    /// The episode was undone, or another began that cannot be undone.
     pub(crate) fn clear(&mut self) {
         self.undo_marker = None;
         self.undo_retrans = None;
@@ -57,11 +55,11 @@ impl Undo {
         self.packet_delayed(echo) || self.all_retrans_dsacked()
     }
 
-    /// Whether an acknowledgement echoes a timestamp from before the first retransmission: an
-    /// original arrived late (`tcp_packet_delayed`).
+    /// Whether an acknowledgement is for an original that arrived late: nothing was retransmitted yet,
+    /// or it echoes a timestamp from before the first retransmission (`tcp_packet_delayed`).
     pub(crate) fn packet_delayed(&self, echo: u32) -> bool {
         self.undo_marker.is_some()
-            && self.retrans_stamp.is_some_and(|first| (echo.wrapping_sub(first) as i32) < 0)
+            && self.retrans_stamp.is_none_or(|first| (echo.wrapping_sub(first) as i32) < 0)
     }
 
     /// Whether the receiver reported every retransmission as a duplicate (`tcp_try_undo_dsack`).
@@ -77,7 +75,7 @@ mod tests {
     #[test]
     fn an_episode_is_spurious_once_every_retransmission_was_a_duplicate() {
         let mut undo = Undo::default();
-        undo.init(10, 0);
+        undo.init(10, 0, false);
         assert!(!undo.all_retrans_dsacked(), "nothing was retransmitted yet");
         undo.on_retransmit(5);
         undo.on_retransmit(6);
@@ -88,9 +86,20 @@ mod tests {
     }
 
     #[test]
+    fn retransmissions_and_the_probe_in_flight_may_be_duplicates_too() {
+        let mut undo = Undo::default();
+        undo.init(10, 1, true);
+        undo.on_dsack(10);
+        assert!(!undo.all_retrans_dsacked());
+        undo.on_dsack(12);
+        assert!(undo.all_retrans_dsacked());
+    }
+
+    #[test]
     fn an_echo_older_than_the_first_retransmission_acknowledges_an_original() {
         let mut undo = Undo::default();
-        undo.init(10, 0);
+        undo.init(10, 0, false);
+        assert!(undo.packet_delayed(5), "nothing was retransmitted yet");
         undo.on_retransmit(u32::MAX);
         assert!(undo.packet_delayed(u32::MAX - 1));
         assert!(!undo.packet_delayed(u32::MAX));

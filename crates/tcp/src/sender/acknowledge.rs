@@ -32,6 +32,8 @@ pub(super) struct AckSummary {
     ackt: Option<(Time, Time)>,
     /// The same for packets newly acknowledged selectively (`first_sackt`, `last_sackt`).
     sackt: Option<(Time, Time)>,
+    /// The first unacknowledged packet before (`prior_snd_una`).
+    pub(super) prior_una: u32,
     /// The cumulative acknowledgement advanced (`FLAG_SND_UNA_ADVANCED`).
     pub(super) una_advanced: bool,
     /// Packets were newly acknowledged selectively (`FLAG_DATA_SACKED`).
@@ -209,7 +211,8 @@ impl Sender {
                 }
             });
         }
-        summary.una_advanced = segment.number > scoreboard.una();
+        summary.prior_una = scoreboard.una();
+        summary.una_advanced = segment.number > summary.prior_una;
         scoreboard.acknowledge(segment.number, |number, packet, count| {
             summary.delivered += count;
             keep_last_sent(&mut summary.last_sent, number, packet);

@@ -4,7 +4,7 @@
 //! | here | Linux | RFC |
 //! |---|---|---|
 //! | [`Sender::fastretrans_alert`] | `tcp_fastretrans_alert` | 5681, 6675, 8985 |
-//! | [`Sender::try_undo`] | `tcp_undo_cwnd_reduction` | 4015 |
+//! | [`Sender::undo_cwnd_reduction`] | `tcp_undo_cwnd_reduction` | 4015 |
 //! | [`Sender::process_loss`] | `tcp_process_loss` | 5682 |
 //! | [`Sender::identify_packet_loss`] | `tcp_identify_packet_loss` | 6675, 8985 |
 //! | [`Sender::rack_reo_timeout`] | `tcp_rack_reo_timeout` | 8985, section 6.2, step 5 |
@@ -14,7 +14,6 @@ use super::Sender;
 use super::acknowledge::AckSummary;
 use super::timer::{Timer, TimerKind};
 use crate::rack::Rack;
-use crate::undo::Undo;
 use crate::{LossDetection, Segment};
 use dumbbell_cc::{CaState, CongestionControl, CongestionEvent, SendState, Signal};
 use dumbbell_units::Span;
@@ -29,7 +28,7 @@ impl Sender {
         ece: bool,
     ) -> bool {
         let is_open = self.path.ca_state == CaState::Open && self.scoreboard.sacked_out() == 0;
-        if is_open && self.scoreboard.lost_out() == 0 && !ece {
+        if is_open && self.scoreboard.lost_out() == 0 && !ece && !summary.dsack {
             return false;
         }
         self.frto_send_new = false;
@@ -37,12 +36,18 @@ impl Sender {
             CaState::Recovery if self.scoreboard.una() >= self.high_seq => {
                 self.try_undo_recovery(segment);
             }
-            CaState::Recovery => self.try_undo_partial(segment, summary),
+            CaState::Recovery => {
+                if self.try_undo_partial(segment, summary) {
+                    return false;
+                }
+                self.try_undo_dsack();
+            }
             CaState::Loss => self.process_loss(segment, summary),
             // CWR lasts until a packet after high_seq is acknowledged, so that the receiver has
             // seen the CWR flag.
             CaState::Cwr if self.scoreboard.una() > self.high_seq => self.end_episode(),
-            _ => {}
+            CaState::Cwr => {}
+            CaState::Open | CaState::Disorder => self.try_undo_dsack(),
         }
         let prior_retrans = self.scoreboard.retrans_out();
         let waits = self.identify_packet_loss();
@@ -70,24 +75,38 @@ impl Sender {
         self.path.ca_state = if disorder { CaState::Disorder } else { CaState::Open };
     }
 
-    /// The episode's packets are acknowledged: undoes its reduction if it was spurious, otherwise ends
-    /// it (`tcp_try_undo_recovery`).
+    /// The episode's packets are acknowledged: undoes its reduction if it was spurious, and ends it
+    /// (`tcp_try_undo_recovery`).
     fn try_undo_recovery(&mut self, segment: &Segment) {
-        if !self.try_undo(|undo| undo.may_undo(segment.timestamp)) {
+        if self.undo.may_undo(segment.timestamp) {
+            self.undo_cwnd_reduction();
+        } else {
             self.rack.on_recovery_end();
             self.end_episode();
         }
     }
 
-    /// Undoes the reduction during fast recovery, if an original arrived late
-    /// (`tcp_try_undo_partial`) or all retransmissions were duplicates (`tcp_try_undo_dsack`).
-    fn try_undo_partial(&mut self, segment: &Segment, summary: &AckSummary) {
-        let delayed = summary.una_advanced && self.undo.packet_delayed(segment.timestamp);
-        if self.try_undo(|_| delayed) {
-            return;
+    /// Undoes the reduction during fast recovery if an original arrived late, once no retransmission
+    /// is in flight. Returns whether one is (`tcp_try_undo_partial`).
+    fn try_undo_partial(&mut self, segment: &Segment, summary: &AckSummary) -> bool {
+        if !summary.una_advanced || !self.undo.packet_delayed(segment.timestamp) {
+            return false;
         }
-        if summary.dsack && self.try_undo(|undo| undo.all_retrans_dsacked()) {
+        self.rack.update_reordering(self.scoreboard.highest_sacked() - summary.prior_una);
+        if self.scoreboard.retrans_out() > 0 {
+            return true;
+        }
+        self.unmark_lost();
+        self.undo_cwnd_reduction();
+        false
+    }
+
+    /// Undoes the last reduction if all retransmissions were duplicates, also after its episode
+    /// (`tcp_try_undo_dsack`).
+    fn try_undo_dsack(&mut self) {
+        if self.undo.all_retrans_dsacked() {
             self.rack.on_dsack_undo();
+            self.undo_cwnd_reduction();
         }
     }
 
@@ -95,11 +114,10 @@ impl Sender {
     /// section 3.1).
     fn process_loss(&mut self, segment: &Segment, summary: &AckSummary) {
         // Step 3b: a packet of the episode that was never retransmitted was delivered.
-        let frto_undo = summary.orig_sack_acked && self.frto;
-        if self
-            .try_undo(|undo| frto_undo || summary.una_advanced && undo.may_undo(segment.timestamp))
-        {
-            return;
+        let frto_undo = summary.orig_sack_acked && self.frto && self.stack.undo;
+        if frto_undo || summary.una_advanced && self.undo.may_undo(segment.timestamp) {
+            self.unmark_lost();
+            return self.undo_cwnd_reduction();
         }
         let recovered = self.scoreboard.una() >= self.high_seq;
         if self.frto {
@@ -190,7 +208,7 @@ impl Sender {
         let new_episode = self.path.ca_state != CaState::Cwr;
         self.path.ca_state = CaState::Recovery;
         self.recoveries += 1;
-        self.undo.init(self.scoreboard.una(), self.scoreboard.retrans_out());
+        self.init_undo(self.tlp.is_some_and(|tlp| tlp.is_retrans));
         if new_episode && self.newly_lost.is_empty() {
             // The episode that has just ended found and reported all losses.
             let seq = u64::from(self.scoreboard.una());
@@ -220,30 +238,32 @@ impl Sender {
             self.post_recovery_cwnd = (max_burst > 0).then(|| self.path.in_flight + max_burst);
         }
         self.prr = None;
-        self.undo.clear();
         self.path.ca_state = CaState::Open;
     }
 
-    /// Undoes the reduction if it was spurious, and returns whether it was
-    /// (`tcp_undo_cwnd_reduction`).
-    fn try_undo(&mut self, is_spurious: impl Fn(&Undo) -> bool) -> bool {
-        if !self.stack.undo || !is_spurious(&self.undo) {
-            return false;
+    /// An episode begins that may be undone.
+    fn init_undo(&mut self, probe: bool) {
+        if self.stack.undo {
+            self.undo.init(self.scoreboard.una(), self.scoreboard.retrans_out(), probe);
         }
+    }
+
+    /// Undoes the reduction of an episode, and ends that (`tcp_undo_cwnd_reduction`).
+    fn undo_cwnd_reduction(&mut self) {
         self.spurious += 1;
-        if self.path.ca_state == CaState::Recovery {
-            // The packets considered lost were reordered.
-            self.rack.update_reordering(0);
-        }
-        self.scoreboard.unmark_lost();
-        self.rack.reset_loss_cursor(&self.scoreboard);
-        self.dupthresh_cursor = self.scoreboard.una();
-        self.path.in_flight = self.scoreboard.in_flight();
+        self.undo.clear();
         self.end_episode();
         self.post_recovery_cwnd = None;
+        self.rack.reset_loss_cursor(&self.scoreboard);
         self.cc.on_spurious_loss(&self.path);
         self.update_control();
-        true
+    }
+
+    /// The packets that were considered lost are late.
+    fn unmark_lost(&mut self) {
+        self.scoreboard.unmark_lost();
+        self.dupthresh_cursor = self.scoreboard.una();
+        self.path.in_flight = self.scoreboard.in_flight();
     }
 
     /// The retransmission timer expired.
@@ -271,7 +291,7 @@ impl Sender {
         self.path.lost += self.newly_lost.len() as u64;
         self.path.in_flight = self.scoreboard.in_flight();
         if new_episode {
-            self.undo.init(self.scoreboard.una(), self.scoreboard.retrans_out());
+            self.init_undo(false);
         }
         self.path.ca_state = CaState::Loss;
         self.high_seq = self.scoreboard.next_seq();

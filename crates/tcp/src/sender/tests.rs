@@ -1,6 +1,7 @@
 //! How recoveries end, and what that does to RACK's reordering window; the counter of Accurate ECN.
 
 use super::*;
+use crate::Receiver;
 use dumbbell_cc::{CaState, ConnectionConfig};
 
 const RTT: Span = Span::from_millis(100);
@@ -106,6 +107,36 @@ fn an_undo_by_d_sack_keeps_the_window_for_one_more_recovery() {
     assert_eq!(sender.rack.reo_wnd_persist(), 11);
 }
 
+/// Linux `tcp_try_undo_dsack`.
+#[test]
+fn a_d_sack_after_the_recovery_undoes_its_reduction() {
+    let mut sender = sender_with_ten_packets_out();
+    let before = sender.cwnd();
+    let now = recover_packet_0(&mut sender);
+    sender.handle(at(now) + RTT, &ack(10, now, &[], Flags::default()));
+    assert_eq!((sender.path.ca_state, sender.spurious), (CaState::Open, 0));
+    assert!(sender.cwnd() < before);
+    sender.handle(at(now) + RTT, &ack(10, now, &[(0, 1)], Flags::DSACK));
+    assert_eq!((sender.path.ca_state, sender.spurious), (CaState::Open, 1));
+    assert_eq!(sender.cwnd(), before);
+}
+
+/// Linux `tcp_try_undo_partial`: packets 0 and 1 were retransmitted and arrive late.
+#[test]
+fn a_late_original_undoes_once_no_retransmission_is_in_flight() {
+    let mut sender = sender_with_ten_packets_out();
+    sender.handle(at(200), &ack(0, 100, &[(2, 6)], Flags::default()));
+    let now = sender.next_timeout();
+    while sender.poll(now).is_some() {}
+    sender.handle(now, &ack(0, 100, &[(2, 9)], Flags::default()));
+    while sender.poll(now).is_some() {}
+    assert_eq!(sender.scoreboard.retrans_out(), 2);
+    sender.handle(now, &ack(1, 100, &[(2, 9)], Flags::default()));
+    assert_eq!((sender.path.ca_state, sender.spurious), (CaState::Recovery, 0));
+    sender.handle(now, &ack(9, 100, &[], Flags::default()));
+    assert_eq!((sender.path.ca_state, sender.spurious), (CaState::Open, 1));
+}
+
 #[test]
 fn a_lost_or_late_acknowledgement_loses_or_repeats_no_mark() {
     let mut sender = connected(Stack { ecn: Ecn::L4s, ..Stack::linux() });
@@ -119,4 +150,69 @@ fn a_lost_or_late_acknowledgement_loses_or_repeats_no_mark() {
     assert_eq!(marked_after(6, 3), (3, CaState::Cwr));
     assert_eq!(marked_after(3, 1), (3, CaState::Cwr), "late");
     assert_eq!(marked_after(8, 5), (5, CaState::Cwr));
+}
+
+/// `tcp_pacing_delay` is `nsecs_to_jiffies`, which rounds down; the delay of a timer is rounded up.
+#[test]
+fn a_timer_waits_for_the_whole_jiffies_until_the_next_departure() {
+    let mut sender = connected(Stack::linux());
+    sender.path.now = at(100);
+    for (departure, expires) in [(0, 308), (3_999, 308), (4_000, 312), (6_500, 312), (8_000, 316)] {
+        sender.path.departure = at(100) + Span::from_micros(departure);
+        let found = sender.expiry_after_departure(Span::from_millis(202));
+        assert_eq!(found, at(expires), "{departure} us");
+    }
+}
+
+fn open_receiver() -> Receiver {
+    let mut receiver = Receiver::new(Arc::new(Stack { autotuning: false, ..Stack::linux() }));
+    receiver.handle(at(0), &Segment { flags: Flags::SYN, ..Segment::default() });
+    receiver.poll(at(0)).expect("a SYN-ACK");
+    receiver
+}
+
+/// A full packet, sent `timestamp` microseconds after the start.
+fn data(number: u32, timestamp: u32) -> Segment {
+    let stack = Stack::linux();
+    Segment { number, timestamp, size: stack.mss + stack.header, ..Segment::default() }
+}
+
+/// A receiver queues packets 1 to 5, then packet 3 once more. `tcp_data_queue_ofo` drops it and reports
+/// it with the next acknowledgement; `tcp_data_queue` acknowledges one below RCV.NXT immediately.
+#[test]
+fn only_a_duplicate_of_delivered_data_is_acknowledged_immediately() {
+    let mut receiver = open_receiver();
+    let mut answers = |number| {
+        receiver.handle(at(1), &data(number, 0));
+        receiver.poll(at(1)).map(|ack| ack.flags.contains(Flags::DSACK))
+    };
+    for number in 0..30 {
+        answers(number); // They use up the quick acknowledgements.
+    }
+    for number in 31..36 {
+        assert_eq!(answers(number), (number < 34).then_some(false), "{number}");
+    }
+    assert_eq!(answers(33), None);
+    assert_eq!(answers(29), Some(true));
+}
+
+/// RFC 7323, section 5.3; Linux allows for one tick (`TCP_PAWS_WINDOW`). Packet 0 is retransmitted, then
+/// packet 1 arrives late.
+#[test]
+fn paws_discards_an_original_older_than_a_retransmission() {
+    for (sent, retransmitted, rcv_nxt) in [(1_999, 2_000, 2), (1_000, 2_999, 2), (1_999, 3_000, 1)]
+    {
+        let mut receiver = open_receiver();
+        receiver.handle(at(4), &data(0, retransmitted));
+        receiver.poll(at(4)).expect("an acknowledgement");
+        receiver.handle(at(4), &data(1, sent));
+        let ack = receiver.poll(at(4)).expect("an immediate acknowledgement");
+        assert_eq!(ack.number, rcv_nxt, "{sent} us, {retransmitted} us");
+    }
+    let mut receiver = open_receiver();
+    receiver.handle(at(4), &data(0, 3_000));
+    receiver.poll(at(4)).expect("an acknowledgement");
+    receiver.handle(at(4), &data(0, 1_000));
+    let ack = receiver.poll(at(4)).expect("an acknowledgement");
+    assert!(ack.flags.contains(Flags::DSACK), "the original");
 }

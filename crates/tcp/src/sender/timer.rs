@@ -51,13 +51,13 @@ impl Sender {
         Time::from_nanos((((expires >> level) + 1) << level) * jiffy)
     }
 
-    /// The same for a timer that runs from the next departure on (`tcp_reset_xmit_timer`).
+    /// The same for a timer that runs from the next departure on, which is counted in whole jiffies
+    /// (`tcp_reset_xmit_timer`, `tcp_pacing_delay`).
     #[inline]
     pub(super) fn expiry_after_departure(&self, delay: Span) -> Time {
-        let held_back = self.path.departure.since(self.path.now);
-        // Less than a jiffy counts as nothing (`tcp_pacing_delay`).
-        let held_back = if held_back < self.path.jiffy { Span::ZERO } else { held_back };
-        self.expiry(delay + held_back)
+        let held_back = self.path.departure.since(self.path.now).as_nanos();
+        let below_a_jiffy = held_back.checked_rem(self.path.jiffy.as_nanos()).unwrap_or(0);
+        self.expiry(delay + Span::from_nanos(held_back - below_a_jiffy))
     }
 
     /// Restarts the timeout, from the next departure on.

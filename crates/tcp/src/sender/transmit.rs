@@ -205,12 +205,18 @@ impl Sender {
         let from_idle = self.path.in_flight == 0;
         let packets_out = self.scoreboard.packets_out();
         let info = self.rate.on_packet_sent(&mut self.path, packets_out);
-        let retransmission = self.next_retransmission();
+        let is_probe = std::mem::take(&mut self.tlp_retransmits);
+        let retransmission = self.next_retransmission(is_probe);
         let psh = self.burst_left == 0
             && retransmission.map_or(self.burst_ends_with_psh, |number| {
                 self.burst_ends_with_psh || number + 1 == self.scoreboard.next_seq()
             });
         let number = match retransmission {
+            Some(number) if is_probe => {
+                self.scoreboard.probe(number, &info);
+                self.retransmitted += 1;
+                number
+            }
             Some(number) => {
                 self.scoreboard.retransmit(number, &info);
                 self.rack.on_retransmit(self.path.now, number);
@@ -222,9 +228,11 @@ impl Sender {
             None => self.scoreboard.push(&info),
         };
         self.sent += 1;
-        self.path.in_flight += 1;
+        self.path.in_flight += u32::from(!is_probe);
         self.path.next_seq = u64::from(self.scoreboard.next_seq());
-        if let Some(prr) = &mut self.prr {
+        if let Some(prr) = &mut self.prr
+            && !is_probe
+        {
             prr.on_sent();
         }
         let retransmission = retransmission.is_some();
@@ -256,10 +264,10 @@ impl Sender {
         self.scoreboard.next_retransmission()
     }
 
-    /// The packet to retransmit next: a tail loss probe or a lost packet.
+    /// The packet to retransmit next: the last one as a tail loss probe, or a lost one.
     #[inline]
-    fn next_retransmission(&mut self) -> Option<u32> {
-        if std::mem::take(&mut self.tlp_retransmits) {
+    fn next_retransmission(&mut self, is_probe: bool) -> Option<u32> {
+        if is_probe {
             return self.scoreboard.next_seq().checked_sub(1);
         }
         if self.scoreboard.lost_out() == 0 || self.frto_send_new {
