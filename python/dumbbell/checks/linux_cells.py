@@ -117,6 +117,13 @@ def _losses(cc: str, point: Point) -> Experiment:
     return _experiment(point.link(loss=True), _flows(cc, point, 1))
 
 
+def _reordering(kind: str, point: Point) -> Experiment:
+    """A share of up to 30 % of the packets is late by a part of the round-trip time."""
+    cc, part = kind.split("+")
+    reorder = f"{1500 * point.loss:.2g} % by {float(part) * point.rtt:.2g} ms"
+    return _experiment(point.link().replace(reorder=reorder), _flows(cc, point, 1))
+
+
 def _late(cc: str, point: Point) -> Experiment:
     rtt = f"{point.rtt:g} ms"
     late = Flow(name="late", cc=cc, rtt=rtt, start=f"{LATER} s")
@@ -153,6 +160,7 @@ def _short(cc: str, point: Point) -> Experiment:
 
 
 _BOTH: Final = ["+".join(pair) for pair in PAIRS]
+_REORDERED: Final = [f"{cc}+{part}" for part in (0.1, 0.5) for cc in KERNELS]
 _MARKED: Final = [f"{aqm}+{cc}" for aqm in ("codel", "fq_codel") for cc in KERNELS]
 FAMILIES: Final = (
     Family("alone", "one flow", KERNELS, 10, _alone),
@@ -166,6 +174,7 @@ FAMILIES: Final = (
     Family("ports", "one flow, eBPF", PORTS, 2, _alone),
     # By itself: a sixth kind of the family before would move its cells.
     Family("ports", "one flow, eBPF", ("fast",), 2, _alone),
+    Family("reordering", "one flow, packets late by a part of its RTT", _REORDERED, 2, _reordering),
 )
 
 

@@ -383,4 +383,5 @@ def _path(experiment: Experiment) -> str:
     (link,) = experiment.links
     queue = link.aqm or link.queue or ""
     loss = f", loss {link.loss:g}" if isinstance(link.loss, float) and link.loss else ""
-    return f"{link.rate}, {experiment.flows[0].rtt}, {queue}{loss}"
+    reorder = f", {link.reorder}" if link.reorder else ""
+    return f"{link.rate}, {experiment.flows[0].rtt}, {queue}{loss}{reorder}"
