@@ -72,7 +72,11 @@ const MAX_WINDOW: u64 = dumbbell_tcp::MAX_WINDOW as u64;
 /// The options of TCP stacks.
 pub static STACK_OPTIONS: &[TransportOption] = &[
     option("mss", Whole(1, MAX_PACKET), "payload bytes of a full segment"),
-    option("header", Whole(40, 1000), "bytes of IP and TCP headers on a data segment"),
+    option(
+        "header",
+        Whole(40, 1000),
+        "bytes of IP and TCP headers on a data segment; 40 is without timestamps (RFC 7323)",
+    ),
     option("initial_window", Whole(1, U32), "initial window, packets (RFC 6928)"),
     option("min_rto", Time(1_000_000), "minimum retransmission timeout"),
     option("rto", OneOf(&["linux", "rfc6298"]), "how the retransmission timeout is computed"),

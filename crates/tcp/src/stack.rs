@@ -18,7 +18,7 @@ const LARGE_BUFFER: u32 = i32::MAX as u32;
 pub struct Stack {
     /// Payload bytes of a full segment.
     pub mss: u16,
-    /// Bytes of IP and TCP headers on a data segment.
+    /// Bytes of IP and TCP headers on a data segment: with IPv4 52, 40 without timestamps.
     pub header: u16,
     /// Initial window, packets (RFC 6928).
     pub initial_window: u32,
@@ -192,9 +192,10 @@ impl Stack {
         self.header > 40
     }
 
-    /// Bytes on the wire of a SYN or SYN-ACK: IPv4, TCP, and options of 20 bytes.
+    /// Bytes on the wire of a SYN or SYN-ACK: IPv4, TCP, and options of 20 bytes, of which timestamps
+    /// take 8.
     pub fn control_size(&self) -> u16 {
-        60
+        if self.timestamps() { 60 } else { 52 }
     }
 
     /// Bytes on the wire of an acknowledgement with `blocks` SACK blocks: 8 per block, and 4 for the

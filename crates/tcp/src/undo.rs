@@ -49,17 +49,17 @@ impl Undo {
         }
     }
 
-    /// Whether the episode was spurious, as an acknowledgement that echoes `echo` shows
-    /// (`tcp_may_undo`).
-    pub(crate) fn may_undo(&self, echo: u32) -> bool {
+    /// Whether the episode was spurious, as an acknowledgement shows that echoes `echo`, if it has a
+    /// timestamp (`tcp_may_undo`).
+    pub(crate) fn may_undo(&self, echo: Option<u32>) -> bool {
         self.packet_delayed(echo) || self.all_retrans_dsacked()
     }
 
     /// Whether an acknowledgement is for an original that arrived late: nothing was retransmitted yet,
     /// or it echoes a timestamp from before the first retransmission (`tcp_packet_delayed`).
-    pub(crate) fn packet_delayed(&self, echo: u32) -> bool {
-        self.undo_marker.is_some()
-            && self.retrans_stamp.is_none_or(|first| (echo.wrapping_sub(first) as i32) < 0)
+    pub(crate) fn packet_delayed(&self, echo: Option<u32>) -> bool {
+        let is_before = |first| echo.is_some_and(|echo| (echo.wrapping_sub(first) as i32) < 0);
+        self.undo_marker.is_some() && self.retrans_stamp.is_none_or(is_before)
     }
 
     /// Whether the receiver reported every retransmission as a duplicate (`tcp_try_undo_dsack`).
@@ -99,10 +99,11 @@ mod tests {
     fn an_echo_older_than_the_first_retransmission_acknowledges_an_original() {
         let mut undo = Undo::default();
         undo.init(10, 0, false);
-        assert!(undo.packet_delayed(5), "nothing was retransmitted yet");
+        assert!(undo.packet_delayed(Some(5)), "nothing was retransmitted yet");
         undo.on_retransmit(u32::MAX);
-        assert!(undo.packet_delayed(u32::MAX - 1));
-        assert!(!undo.packet_delayed(u32::MAX));
-        assert!(!undo.packet_delayed(3), "timestamps wrap");
+        assert!(undo.packet_delayed(Some(u32::MAX - 1)));
+        assert!(!undo.packet_delayed(Some(u32::MAX)));
+        assert!(!undo.packet_delayed(Some(3)), "timestamps wrap");
+        assert!(!undo.packet_delayed(None), "no timestamp");
     }
 }

@@ -197,7 +197,7 @@ impl Sender {
                 self.on_dsack(number);
             }
         }
-        let Sender { scoreboard, rack, path, high_seq, .. } = self;
+        let Sender { scoreboard, rack, path, high_seq, stack, .. } = self;
         let highest_sacked = scoreboard.highest_sacked();
         for (start, end) in ascending(blocks) {
             scoreboard.sack(start, end, |number, packet| {
@@ -219,7 +219,7 @@ impl Sender {
             // An echoed timestamp from before the retransmission is the original's
             // (`tcp_skb_spurious_retrans`).
             let echoed_after = || segment.timestamp.wrapping_sub(timestamp(packet.sent_at()));
-            if !packet.ever_retransmitted() || echoed_after() as i32 >= 0 {
+            if !packet.ever_retransmitted() || !stack.timestamps() || echoed_after() as i32 >= 0 {
                 rack.advance(path, number, packet);
             }
             if packet.ever_retransmitted() {

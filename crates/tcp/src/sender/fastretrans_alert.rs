@@ -78,7 +78,7 @@ impl Sender {
     /// The episode's packets are acknowledged: undoes its reduction if it was spurious, and ends it
     /// (`tcp_try_undo_recovery`).
     fn try_undo_recovery(&mut self, segment: &Segment) {
-        if self.undo.may_undo(segment.timestamp) {
+        if self.undo.may_undo(self.echo(segment)) {
             self.undo_cwnd_reduction();
         } else {
             self.rack.on_recovery_end();
@@ -89,7 +89,7 @@ impl Sender {
     /// Undoes the reduction during fast recovery if an original arrived late, once no retransmission
     /// is in flight. Returns whether one is (`tcp_try_undo_partial`).
     fn try_undo_partial(&mut self, segment: &Segment, summary: &AckSummary) -> bool {
-        if !summary.una_advanced || !self.undo.packet_delayed(segment.timestamp) {
+        if !summary.una_advanced || !self.undo.packet_delayed(self.echo(segment)) {
             return false;
         }
         self.rack.update_reordering(self.scoreboard.highest_sacked() - summary.prior_una);
@@ -115,7 +115,7 @@ impl Sender {
     fn process_loss(&mut self, segment: &Segment, summary: &AckSummary) {
         // Step 3b: a packet of the episode that was never retransmitted was delivered.
         let frto_undo = summary.orig_sack_acked && self.frto && self.stack.undo;
-        if frto_undo || summary.una_advanced && self.undo.may_undo(segment.timestamp) {
+        if frto_undo || summary.una_advanced && self.undo.may_undo(self.echo(segment)) {
             self.unmark_lost();
             return self.undo_cwnd_reduction();
         }
@@ -239,6 +239,11 @@ impl Sender {
         }
         self.prr = None;
         self.path.ca_state = CaState::Open;
+    }
+
+    /// The timestamp that an acknowledgement echoes.
+    fn echo(&self, segment: &Segment) -> Option<u32> {
+        self.stack.timestamps().then_some(segment.timestamp)
     }
 
     /// An episode begins that may be undone.

@@ -121,6 +121,17 @@ fn a_d_sack_after_the_recovery_undoes_its_reduction() {
     assert_eq!(sender.cwnd(), before);
 }
 
+/// Linux `tcp_packet_delayed`; without timestamps only D-SACKs show that a recovery was spurious.
+#[test]
+fn without_timestamps_a_late_original_undoes_nothing() {
+    let mut sender = connected(Stack { header: 40, ..Stack::linux() });
+    let now = recover_packet_0(&mut sender);
+    sender.handle(at(now + 1), &ack(10, 100, &[], Flags::default()));
+    assert_eq!((sender.path.ca_state, sender.spurious), (CaState::Open, 0));
+    sender.handle(at(now + 1), &ack(10, 100, &[(0, 1)], Flags::DSACK));
+    assert_eq!(sender.spurious, 1);
+}
+
 /// Linux `tcp_try_undo_partial`: packets 0 and 1 were retransmitted and arrive late.
 #[test]
 fn a_late_original_undoes_once_no_retransmission_is_in_flight() {
