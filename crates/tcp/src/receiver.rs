@@ -32,8 +32,8 @@ const COMP_SACK_DELAY: Span = Span::from_millis(1);
 /// Slack of the timer (`tcp_comp_sack_slack_ns`). An idle processor's timer fires at its end.
 const COMP_SACK_SLACK: Span = Span::from_micros(100);
 
-/// Microseconds that one tick of Linux's timestamps lasts.
-const TICK: u32 = 1_000;
+/// A tick of Linux's timestamps, microseconds (`TCP_TS_HZ`).
+const TIMESTAMP_TICK: u32 = 1_000;
 
 const NO_PACKET: u32 = u32::MAX;
 
@@ -162,7 +162,7 @@ impl Receiver {
         if let Handshake::SynAckSent(at) = self.handshake {
             self.handshake = Handshake::Rtt(now.since(at));
         }
-        if self.ts_recent.wrapping_sub(segment.timestamp) as i32 > TICK as i32
+        if self.ts_recent.wrapping_sub(segment.timestamp) as i32 > TIMESTAMP_TICK as i32
             && self.paws_discard(segment)
         {
             return;
@@ -172,8 +172,8 @@ impl Receiver {
         if payload != self.stack.mss {
             self.last_segment = (segment.number, payload);
         }
-        // RFC 7323, 4.3: SEG.SEQ <= Last.ACK.sent, so that the echo is of the first segment that a delayed
-        // acknowledgement covers. Linux drops a segment that ends before (`tcp_sequence`) first.
+        // RFC 7323, 4.3: SEG.SEQ <= Last.ACK.sent. So the echo is of the first segment that a delayed
+        // acknowledgement covers. Linux drops a segment that ends before that (`tcp_sequence`).
         let is_next_acknowledged =
             segment.number <= self.last_ack_sent && segment.number + 1 >= self.last_ack_sent;
         if is_next_acknowledged && segment.timestamp.wrapping_sub(self.ts_recent) as i32 >= 0 {
@@ -216,7 +216,7 @@ impl Receiver {
     #[cold]
     fn paws_discard(&mut self, segment: &Segment) -> bool {
         let age = self.ts_recent.wrapping_sub(segment.timestamp);
-        let ticks = (segment.timestamp % TICK + age) / TICK;
+        let ticks = (segment.timestamp % TIMESTAMP_TICK + age) / TIMESTAMP_TICK;
         if !self.stack.timestamps() || ticks <= 1 {
             return false;
         }

@@ -256,8 +256,8 @@ impl Scoreboard {
         self.retrans_out += u32::from(!was_retrans_out);
     }
 
-    /// Records that a packet was sent again as a tail loss probe, which does not count as a
-    /// retransmission in flight (`tcp_send_loss_probe`).
+    /// Records that a packet was retransmitted as a tail loss probe. `tcp_send_loss_probe` does not
+    /// count it as a retransmission in flight.
     pub(crate) fn probe(&mut self, number: u32, info: &PacketInfo) {
         self.packet_mut(number).retransmit(info);
         self.first_clean = self.next_seq;
