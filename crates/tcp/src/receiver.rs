@@ -157,6 +157,18 @@ impl Receiver {
         self.reply = Some(Flags::SYN);
     }
 
+    /// The third acknowledgement of a joining subflow's handshake, which is answered by a fourth
+    /// (RFC 8684, section 3.2). The answer uses no quick ACK.
+    #[cold]
+    fn on_third_ack(&mut self, now: Time, segment: &Segment) {
+        self.ts_recent = segment.timestamp;
+        if let Handshake::SynAckSent(at) = self.handshake {
+            self.handshake = Handshake::Rtt(now.since(at));
+        }
+        self.quick_acks = self.quick_acks.saturating_add(1);
+        self.reply = Some(Flags::default());
+    }
+
     #[inline(always)]
     fn on_data(&mut self, now: Time, segment: &Segment) {
         if let Handshake::SynAckSent(at) = self.handshake {
@@ -415,7 +427,9 @@ impl Endpoint for Receiver {
     fn handle(&mut self, now: Time, segment: &Segment) {
         if segment.flags.contains(Flags::SYN) {
             self.on_syn(now, segment);
-        } else if self.is_open && !segment.is_ack() {
+        } else if self.is_open && segment.is_ack() {
+            self.on_third_ack(now, segment);
+        } else if self.is_open {
             self.on_data(now, segment);
         }
     }

@@ -71,6 +71,8 @@ enum ConnectionState {
         syn_sent_at: Option<Time>,
         syns_sent: u32,
     },
+    /// A joining subflow waits for the fourth acknowledgement of its handshake.
+    PreEstablished,
     Established,
 }
 
@@ -96,6 +98,8 @@ pub struct Sender {
     /// Whether this is a subflow of a multipath connection, which enqueues packets as they fit.
     /// The end of the queue is then not the end of a write.
     is_subflow: bool,
+    /// Whether it joined a connection that another subflow opened.
+    joins: bool,
     application: Option<Box<Source>>,
     established_at: Time,
     path: Path,
@@ -188,6 +192,7 @@ impl Sender {
             bytes,
             packets,
             is_subflow: false,
+            joins: false,
             application: Application::from_rates(&app_rates, stack.mss)
                 .map(|application| Box::new(Source::Rates(application))),
             established_at: start,
@@ -321,6 +326,20 @@ impl Sender {
             || f64::from(cwnd) < self.control.ssthresh && cwnd < 2 * self.cwnd_usage.max_packets_out
     }
 
+    /// What is due before the connection is established.
+    #[cold]
+    fn poll_handshake(&mut self) -> Option<Segment> {
+        let now = self.path.now;
+        if now < self.timer.expires || now >= self.stop {
+            return None;
+        }
+        match self.state {
+            ConnectionState::Connecting { syns_sent, .. } => Some(self.send_syn(syns_sent)),
+            ConnectionState::PreEstablished => Some(self.send_third_ack()),
+            ConnectionState::Established => None,
+        }
+    }
+
     fn send_syn(&mut self, syns_sent: u32) -> Segment {
         let now = self.path.now;
         self.state =
@@ -342,12 +361,15 @@ impl Sender {
 
     fn on_syn_ack(&mut self, segment: &Segment, syn_sent_at: Time, syns_sent: u32) {
         let now = self.path.now;
-        self.state = ConnectionState::Established;
-        self.established_at = now;
         self.window_end = segment.window();
         self.ts_recent = segment.tsval();
         self.rtt.reset_backoff();
-        self.timer = Timer::OFF;
+        if self.joins {
+            self.state = ConnectionState::PreEstablished;
+            self.timer = Timer::rto(now);
+        } else {
+            self.establish();
+        }
         if syns_sent == 1 || self.stack.timestamps() {
             let rtt = match syns_sent {
                 1 => now.since(syn_sent_at),
@@ -360,6 +382,12 @@ impl Sender {
         }
         self.cc.on_established(&self.path);
         self.update_control();
+    }
+
+    fn establish(&mut self) {
+        self.state = ConnectionState::Established;
+        self.established_at = self.path.now;
+        self.timer = Timer::OFF;
     }
 
     /// Reports congestion to the algorithm and reads its new window.
@@ -404,16 +432,18 @@ impl Endpoint for Sender {
             {
                 self.on_syn_ack(segment, syn_sent_at, syns_sent);
             }
-            ConnectionState::Connecting { .. } => {}
+            ConnectionState::PreEstablished if !segment.flags.contains(Flags::SYN) => {
+                self.establish();
+            }
+            ConnectionState::Connecting { .. } | ConnectionState::PreEstablished => {}
         }
     }
 
     #[inline(always)]
     fn poll(&mut self, now: Time) -> Option<Segment> {
         self.path.now = now;
-        if let ConnectionState::Connecting { syns_sent, .. } = self.state {
-            return (now >= self.timer.expires && now < self.stop)
-                .then(|| self.send_syn(syns_sent));
+        if !self.is_established() {
+            return self.poll_handshake();
         }
         if now >= self.timer.expires {
             self.on_retransmission_timer();
@@ -430,7 +460,7 @@ impl Endpoint for Sender {
 
     #[inline]
     fn next_timeout(&self) -> Time {
-        if self.state != ConnectionState::Established && self.timer.expires >= self.stop {
+        if !self.is_established() && self.timer.expires >= self.stop {
             return Time::MAX;
         }
         self.timer.expires.min(self.wake_at).min(self.cc_timer)

@@ -19,12 +19,20 @@ const DATA_ACK_LEN: u16 = 8;
 /// SACK blocks that fit beside it.
 const MAX_SACK_BLOCKS: usize = 2;
 
+/// Bytes of the MP_JOIN option on a third acknowledgement (RFC 8684, figure 7).
+const JOIN_ACK_LEN: u16 = 24;
+
 impl Stack {
     /// The stack of a subflow: the same packet size, with the DSS option taken from the payload.
     #[must_use]
     pub fn of_subflow(&self) -> Stack {
         let option = DSS_LEN.min(self.mss - 1);
         Stack { mss: self.mss - option, header: self.header + option, ..self.clone() }
+    }
+
+    /// Bytes on the wire of the third acknowledgement of a joining subflow's handshake.
+    pub(crate) fn third_ack_size(&self) -> u16 {
+        self.ack_size(0).saturating_sub(DSS_LEN) + JOIN_ACK_LEN
     }
 }
 

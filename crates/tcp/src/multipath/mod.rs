@@ -5,9 +5,8 @@
 //! subflows by a scheduler, and reassembles it. The receive window belongs to the connection, so data
 //! missing on one path blocks all of them.
 //!
-//! The first subflow opens the connection. The others join when it is open, and carry data as soon as
-//! they are established. In Linux both are a round trip later: subflows join when data has been
-//! acknowledged (`mptcp_data_ack`), and carry none before the fourth acknowledgement of the handshake
+//! The first subflow opens the connection. The others join when data has been acknowledged
+//! (`mptcp_data_ack`), and carry none before the fourth acknowledgement of their handshake
 //! (`pre_established`; RFC 8684, section 3.2).
 
 mod dss;

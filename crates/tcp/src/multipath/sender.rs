@@ -190,11 +190,11 @@ impl MultipathSender {
         }));
     }
 
-    /// The first subflow opened the connection: the others join.
-    fn open(&mut self, now: Time, window: u32) {
-        self.stream.open(now, window);
+    /// Data was acknowledged for the first time: the other subflows join.
+    #[cold]
+    fn join(&mut self, now: Time) {
         for (at, subflow) in self.subflows.iter_mut().enumerate().skip(1) {
-            subflow.sender.connect(now);
+            subflow.sender.join(now);
             self.pending_mask |= 1 << at;
         }
     }
@@ -294,7 +294,7 @@ impl MultipathSender {
     /// Adds the DSS option and the payload size to a subflow's segment.
     #[inline]
     fn add_dss(&self, port: usize, mut segment: Segment) -> Segment {
-        if segment.flags.contains(Flags::SYN) {
+        if segment.is_control() {
             return segment;
         }
         let subflow = &self.subflows[port];
@@ -331,13 +331,17 @@ impl MultipathSender {
         self.pending_mask |= 1 << port;
         self.share_siblings(at);
         if !segment.flags.contains(Flags::SYN) {
+            let is_first = self.stream.una == 0;
             self.stream.acknowledge(now, segment.data_ack(), segment.window());
+            if is_first && self.stream.una > 0 {
+                self.join(now);
+            }
         }
         let subflow = &mut self.subflows[at];
         subflow.sender.handle(now, &segment.without_dss());
         subflow.on_acknowledged();
         if !self.stream.is_open() && subflow.sender.is_established() {
-            self.open(now, segment.window());
+            self.stream.open(now, segment.window());
         }
     }
 

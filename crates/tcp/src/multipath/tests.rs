@@ -1,7 +1,7 @@
 //! Multipath connections over paths that lose packets, fail and recover.
 
 use super::*;
-use crate::{Flags, Segment, Stack};
+use crate::{Segment, Stack};
 use dumbbell_cc::{Algorithm, ConnectionConfig};
 use dumbbell_net::Endpoint;
 use dumbbell_units::{Span, Time};
@@ -50,6 +50,8 @@ struct Network {
     checksum: u64,
     /// Data packets sent by each subflow.
     sent: Vec<u64>,
+    /// When each subflow sent data for the first time.
+    first_data: Vec<Time>,
 }
 
 /// Mixes a packet's content into a checksum that depends on the order.
@@ -95,13 +97,16 @@ impl Network {
             read: 0,
             checksum: 0,
             sent: vec![0; paths.len()],
+            first_data: vec![Time::MAX; paths.len()],
         }
     }
 
     fn send(&mut self, port: u8, segment: Segment) {
         let path = &self.paths[usize::from(port)];
-        if !segment.flags.contains(Flags::SYN) {
+        if !segment.is_control() {
             self.sent[usize::from(port)] += 1;
+            let first_data = &mut self.first_data[usize::from(port)];
+            *first_data = self.now.min(*first_data);
             let number = segment.dsn();
             let first = *self.carried.entry((port, segment.number)).or_insert(number);
             assert_eq!(first, number, "a retransmission carries what the original did");
@@ -135,7 +140,7 @@ impl Network {
     }
 
     fn read(&mut self, port: u8, segment: &Segment) {
-        if !segment.flags.contains(Flags::SYN) {
+        if !segment.is_control() {
             let number = self.carried[&(port, segment.number)];
             assert!(number < self.read + self.window, "the receive window is kept");
             self.arrived.insert(number);
@@ -231,6 +236,28 @@ fn two_equal_paths_carry_data_twice_as_fast_as_one() {
     assert!((1.85..2.05).contains(&(one / two)), "{one} and {two} s");
 }
 
+/// When the second of two paths carries data for the first time, ms.
+fn second_path_begins(fails: (u64, u64)) -> u64 {
+    let second = PathSpec { fails, ..GOOD_PATH };
+    let mut network = Network::new(&[GOOD_PATH, second], 1000, 1000, Scheduler::LowestRtt, "reno");
+    network.run();
+    network.first_data[1].as_nanos() / 1_000_000
+}
+
+/// RFC 8684, sections 3.1 and 3.2, with 20.5 ms between a packet and its acknowledgement: two round trips
+/// until data of the first subflow is acknowledged, two until the other one's third acknowledgement is.
+#[test]
+fn a_subflow_carries_data_after_four_round_trips() {
+    assert_eq!(second_path_begins(GOOD_PATH.fails), 82);
+}
+
+/// The third acknowledgement leaves after 61.5 ms; two round-trip times later, in jiffies, again.
+#[test]
+fn a_lost_third_acknowledgement_is_repeated() {
+    let begins = second_path_begins((61, 62));
+    assert!((82 + 41..82 + 41 + 8).contains(&begins), "{begins}");
+}
+
 #[test]
 fn packets_of_a_dead_path_are_reinjected_after_its_timeout() {
     let dead = PathSpec { fails: (500, 1_000_000), ..GOOD_PATH };
@@ -278,8 +305,13 @@ fn round_robin_takes_turns_and_redundant_sends_everything_everywhere() {
         network.run();
         network.sent
     };
-    let turns = sent(Scheduler::RoundRobin, 1000);
-    assert!(turns[0].abs_diff(turns[1]) <= 60, "{turns:?}");
+    // The first path has a head start until the other has joined.
+    let lead = |packets| {
+        let turns = sent(Scheduler::RoundRobin, packets);
+        turns[0].abs_diff(turns[1])
+    };
+    let (early, late) = (lead(1000), lead(10_000));
+    assert!(late.abs_diff(early) <= 60, "{early}, {late}");
     let both = sent(Scheduler::Redundant, 1000);
     assert!(both[0] >= 990 && both[1] >= 900, "{both:?}");
 }

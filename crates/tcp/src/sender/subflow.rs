@@ -1,7 +1,10 @@
 //! A sender as a subflow of a multipath connection (RFC 8684). The connection enqueues packets as
 //! they fit; there is no application of the subflow's own.
 
+use super::timer::Timer;
 use super::{ConnectionState, Sender, SenderConfig};
+use crate::rtt::timestamp;
+use crate::{Flags, Segment};
 use dumbbell_cc::ext::Subflow;
 use dumbbell_cc::{CaState, CongestionControl, Path};
 use dumbbell_units::{Span, Time};
@@ -16,11 +19,27 @@ impl Sender {
         sender
     }
 
-    /// Sends the SYN at `now`.
-    pub(crate) fn connect(&mut self, now: Time) {
+    /// Sends the SYN at `now`, to join a connection.
+    pub(crate) fn join(&mut self, now: Time) {
+        self.joins = true;
         self.timer.expires = now;
     }
 
+    /// The third acknowledgement of a joining subflow's handshake. It is repeated after two round-trip
+    /// times (RFC 8684, section 3.2; `schedule_3rdack_retransmission`).
+    pub(super) fn send_third_ack(&mut self) -> Segment {
+        let now = self.path.now;
+        let again_after = self.path.srtt.map_or(self.rtt.rto(), |srtt| srtt * 2);
+        self.timer = Timer::rto(self.expiry(again_after));
+        Segment {
+            timestamp: timestamp(now),
+            size: self.stack.third_ack_size(),
+            flags: Flags::ACK,
+            ..Segment::default()
+        }
+    }
+
+    #[inline]
     pub(crate) fn is_established(&self) -> bool {
         self.state == ConnectionState::Established
     }
@@ -113,7 +132,7 @@ impl Sender {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Flags, Segment, Stack};
+    use crate::Stack;
     use dumbbell_cc::{Algorithm, ConnectionConfig};
     use dumbbell_net::Endpoint;
     use std::sync::Arc;
