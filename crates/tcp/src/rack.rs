@@ -25,6 +25,11 @@ const REO_WND_PERSIST: u32 = 16;
 /// SACKed packets above a hole that prove a loss where no reordering was seen (RFC 6675).
 const DUP_THRESH: u32 = 3;
 
+/// Flags of packets not SACKed of which RACK has nothing to find out; retransmissions in flight have a
+/// list of their own.
+const SETTLED: PacketFlags =
+    PacketFlags::LOST.union(PacketFlags::RETRANS_OUT).union(PacketFlags::RACK_LOST);
+
 /// RACK's variables (RFC 8985, section 5.3).
 #[derive(Clone, Debug)]
 pub(crate) struct Rack {
@@ -156,18 +161,16 @@ impl Rack {
         while cursor < scoreboard.next_seq() {
             let packet = scoreboard.packet(cursor);
             let sent_at = packet.sent_at();
-            let is_settled = packet
-                .has(PacketFlags::SACKED.union(PacketFlags::LOST).union(PacketFlags::RETRANS_OUT));
-            if !is_settled {
+            if !packet.has(PacketFlags::SACKED.union(SETTLED)) {
                 let sent_before = (sent_at, cursor) < segment;
                 if sent_before && deadline(sent_at) <= path.now {
-                    scoreboard.mark_lost(cursor);
+                    scoreboard.mark_rack_lost(cursor);
                     lost.push(cursor);
                 } else {
                     if sent_before {
                         last_waiting = last_waiting.max(Some(sent_at));
                     }
-                    // A tail loss probe, or a retransmission marked lost before its episode was undone,
+                    // A tail loss probe, or a retransmission that a timeout marked lost before it was undone,
                     // is not in `retransmissions`: it is checked here, although it was sent later than
                     // the originals after it.
                     if !packet.ever_retransmitted() {
@@ -203,7 +206,7 @@ impl Rack {
                     last_waiting = last_waiting.max(last.map(|&(sent_at, _)| sent_at));
                     break;
                 }
-                scoreboard.mark_lost(number);
+                scoreboard.mark_rack_lost(number);
                 lost.push(number);
             }
             self.retransmissions.pop_front();
@@ -259,10 +262,9 @@ fn last_sent_before(scoreboard: &Scoreboard, first: u32, segment: (Time, u32)) -
     // Of originals, those after a delivered original were sent later.
     let is_original = segment.1 > first && !scoreboard.packet(segment.1).ever_retransmitted();
     let end = if is_original { segment.1 } else { scoreboard.next_seq() };
-    let settled = PacketFlags::LOST.union(PacketFlags::RETRANS_OUT);
     scoreboard.holes_descending(first, end).find_map(|number| {
         let packet = scoreboard.packet(number);
-        let waits = !packet.has(settled) && (packet.sent_at(), number) < segment;
+        let waits = !packet.has(SETTLED) && (packet.sent_at(), number) < segment;
         waits.then(|| packet.sent_at())
     })
 }

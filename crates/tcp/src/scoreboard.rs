@@ -216,6 +216,12 @@ impl Scoreboard {
         true
     }
 
+    /// Marks a packet that RACK found lost.
+    pub(crate) fn mark_rack_lost(&mut self, number: u32) {
+        self.mark_lost(number);
+        self.packet_mut(number).set(PacketFlags::RACK_LOST);
+    }
+
     /// Removes all loss marks: the episode was spurious.
     pub(crate) fn unmark_lost(&mut self) {
         for number in self.una..self.next_seq {

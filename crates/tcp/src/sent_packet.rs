@@ -34,6 +34,9 @@ impl PacketFlags {
     pub(crate) const EVER_RETRANSMITTED: PacketFlags = PacketFlags(1 << 3);
     /// The flow was application-limited when the packet was sent.
     const APP_LIMITED: PacketFlags = PacketFlags(1 << 4);
+    /// RACK found the packet lost. It does not consider it again before it is retransmitted, even if the
+    /// loss is undone: in Linux the packet has left `tsorted_sent_queue`.
+    pub(crate) const RACK_LOST: PacketFlags = PacketFlags(1 << 5);
 
     #[inline]
     pub(crate) const fn union(self, other: PacketFlags) -> PacketFlags {
@@ -89,7 +92,7 @@ impl SentPacket {
     /// The packet is retransmitted.
     #[inline]
     pub(crate) fn retransmit(&mut self, info: &PacketInfo) {
-        let before = u64::from(!PacketFlags::APP_LIMITED.0)
+        let before = u64::from(!PacketFlags::APP_LIMITED.union(PacketFlags::RACK_LOST).0)
             & self.delivered_marked_flags
             & ((1 << FLAG_BITS) - 1);
         *self = SentPacket::new(info);
