@@ -21,9 +21,14 @@ if TYPE_CHECKING:
 
 def test_the_cells_cover_rates_and_delays_evenly() -> None:
     cells = linux_cells.cells()
-    assert len({cell.name for cell in cells}) == len(cells) == 108
-    rates = [RATE.parse(cell.experiment.links[0].rate or "") / 1e6 for cell in cells]
-    rtts = [TIME.parse(cell.experiment.flows[0].rtt or "") / 1e6 for cell in cells]
+    assert len({cell.name for cell in cells}) == len(cells) == 120
+    links = [cell.experiment.links[0] for cell in cells]
+    rates = [RATE.parse(link.rate or link.rates[0][1]) / 1e6 for link in links]
+    delays = [2 * TIME.parse(link.delay) for link in links]
+    paths = zip(cells, delays, strict=True)
+    rtts = [
+        TIME.parse(cell.experiment.flows[0].rtt or f"{delay} ns") / 1e6 for cell, delay in paths
+    ]
     for values, (low, high) in ((rates, linux_cells.RATES), (rtts, linux_cells.RTTS)):
         assert low <= min(values)
         assert max(values) <= high
@@ -36,7 +41,7 @@ def test_the_cells_cover_rates_and_delays_evenly() -> None:
 def test_a_seed_gives_one_plan_and_the_quick_one_is_a_part_of_it() -> None:
     cells, quick = linux_cells.cells(), linux_cells.cells(quick=True)
     assert cells == linux_cells.cells()
-    assert len(quick) == 39
+    assert len(quick) == 43
     assert all(cell in cells for cell in quick)
     assert {cell.family for cell in quick} == {cell.family for cell in cells}
     other = linux_cells.cells(2)

@@ -83,6 +83,7 @@ class Family:
         kinds: What its cells differ in beside the point: each kind has as many cells.
         cells: How many cells each kind has.
         make: Makes the experiment of a kind at a point.
+        quick: How many of its first cells the quick plan has; None for one of each kind.
     """
 
     name: str
@@ -90,16 +91,17 @@ class Family:
     kinds: Sequence[str]
     cells: int
     make: Callable[[str, Point], Experiment]
+    quick: int | None = None
 
 
-def _experiment(link: Link, flows: list[Flow], *, ecn: bool = False) -> Experiment:
+def _experiment(link: Link, flows: list[Flow], *others: Link, ecn: bool = False) -> Experiment:
     return Experiment(
         duration=DURATION,
         internals=False,
         sample="1 s",
         start_jitter="0 s" if len(flows) == 1 else "100 ms",
         stack_options={"ecn": "classic"} if ecn else {},
-        links=[link],
+        links=[link, *others],
         flows=flows,
     )
 
@@ -122,6 +124,29 @@ def _reordering(kind: str, point: Point) -> Experiment:
     cc, part = kind.split("+")
     reorder = f"{1500 * point.loss:.2g} % by {float(part) * point.rtt:.2g} ms"
     return _experiment(point.link().replace(reorder=reorder), _flows(cc, point, 1))
+
+
+def _changing(kind: str, point: Point) -> Experiment:
+    """One flow on a path that fails, gets shorter, loses in bursts, or has few acknowledgements."""
+    cc, what = kind.split("+")
+    link, flow = point.link(), Flow(name=cc, cc=cc, rtt=f"{point.rtt:g} ms")
+    if what == "outage":
+        rate = str(link.rate)
+        rates = [["0 s", rate], ["10 s", "0 bit/s"], ["12 s", rate]]
+        link = link.replace(rate=None, rates=rates)
+    elif what == "reroute":
+        far, near = (f"{point.rtt / part:g} ms" for part in (2, 4))
+        link = link.replace(delay=far, reroutes=[["10 s", near], ["20 s", far]])
+        flow = flow.replace(rtt=None)
+    elif what == "bursts":
+        link = link.replace(loss=f"gilbert-elliott(p={point.loss:g}, r=0.3)")
+    else:
+        # Half as many acknowledgements as every other packet has, each of 52 bytes.
+        half = point.rate * 52 / 3000 / 2
+        acks = Link(name="acknowledgements", rate=f"{half:.2g} Mbit/s", queue="30 packets")
+        flow = flow.replace(path=[link.name], return_path=[acks.name])
+        return _experiment(link, [flow], acks)
+    return _experiment(link, [flow])
 
 
 def _late(cc: str, point: Point) -> Experiment:
@@ -161,6 +186,11 @@ def _short(cc: str, point: Point) -> Experiment:
 
 _BOTH: Final = ["+".join(pair) for pair in PAIRS]
 _REORDERED: Final = [f"{cc}+{part}" for part in (0.1, 0.5) for cc in KERNELS]
+_CHANGING: Final = [
+    f"{KERNELS[(i + shift) % 3]}+{what}"
+    for shift in range(3)
+    for i, what in enumerate(("outage", "reroute", "bursts", "acks"))
+]
 _MARKED: Final = [f"{aqm}+{cc}" for aqm in ("codel", "fq_codel") for cc in KERNELS]
 FAMILIES: Final = (
     Family("alone", "one flow", KERNELS, 10, _alone),
@@ -175,6 +205,7 @@ FAMILIES: Final = (
     # By itself: a sixth kind of the family before would move its cells.
     Family("ports", "one flow, eBPF", ("fast",), 2, _alone),
     Family("reordering", "one flow, packets late by a part of its RTT", _REORDERED, 2, _reordering),
+    Family("changing", "one flow on a path of another kind", _CHANGING, 1, _changing, quick=4),
 )
 
 
@@ -186,7 +217,8 @@ def cells(seed: int = 1, *, quick: bool = False) -> list[Cell]:
         wanted = kinds * family.cells
         sobol = qmc.Sobol(4, rng=seed * 100 + number)
         places = sobol.random_base2(max(wanted - 1, 1).bit_length())[:wanted]
-        for i, place in enumerate(places[:kinds] if quick else places):
+        some = family.quick or kinds
+        for i, place in enumerate(places[:some] if quick else places):
             kind, point = family.kinds[i % kinds], Point.at([float(u) for u in place])
             name = f"{family.name}-{kind}-{i // kinds + 1}"
             plan.append(Cell(name, family.name, family.make(kind, point)))

@@ -9,9 +9,9 @@
 use crate::segment::MAX_WINDOW;
 use crate::{Flags, Segment, Stack};
 
-/// Bytes of the DSS option on a data segment: data acknowledgement, data and subflow sequence number
-/// of 4 bytes each, length and padding (RFC 8684, figure 9).
-const DSS_LEN: u16 = 20;
+/// Bytes of the DSS option on a data segment: data acknowledgement of 4 bytes, data sequence number of 8,
+/// subflow sequence number of 4, length and padding (RFC 8684, figure 9; `mptcp_established_options_dss`).
+const DSS_LEN: u16 = 24;
 
 /// Bytes of the DSS option on an acknowledgement: a data acknowledgement of 4 bytes, kind and flags.
 const DATA_ACK_LEN: u16 = 8;
@@ -23,11 +23,18 @@ const MAX_SACK_BLOCKS: usize = 2;
 const JOIN_ACK_LEN: u16 = 24;
 
 impl Stack {
-    /// The stack of a subflow: the same packet size, with the DSS option taken from the payload.
+    /// The stack of a subflow: the same packet size, with the DSS option taken from the payload. Its
+    /// algorithm still counts in packets of the whole MSS (Linux `mss_cache`), and so does the pacing
+    /// rate: packets with less payload are sent a little faster.
     #[must_use]
     pub fn of_subflow(&self) -> Stack {
         let option = DSS_LEN.min(self.mss - 1);
         Stack { mss: self.mss - option, header: self.header + option, ..self.clone() }
+    }
+
+    /// The MSS of a subflow's stack without the DSS option.
+    pub(crate) fn mss_cache(&self) -> u32 {
+        u32::from(self.mss) + u32::from(DSS_LEN)
     }
 
     /// Bytes on the wire of the third acknowledgement of a joining subflow's handshake.
@@ -87,7 +94,7 @@ mod tests {
         segment.set_blocks([(5, 6), (8, 9), (11, 12)]);
         segment.set_data_ack(70_000, 500, &stack);
         assert_eq!((segment.data_ack(), segment.window()), (70_000, 500));
-        assert_eq!(segment.size, stack.ack_size(2) - 12);
+        assert_eq!(segment.size, stack.ack_size(2) - 16);
         assert_eq!(segment.blocks().collect::<Vec<_>>(), [(5, 6), (8, 9)]);
         assert_eq!(segment.without_dss().data_ack(), 0);
     }

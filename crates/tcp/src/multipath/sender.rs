@@ -300,6 +300,9 @@ impl MultipathSender {
         let subflow = &self.subflows[port];
         let number = subflow.dsns[(segment.number - subflow.first_seq) as usize];
         segment.set_dsn(number);
+        if self.stream.is_last(number) {
+            segment.flags = segment.flags.with(Flags::PSH);
+        }
         segment.size = self.stream.payload(number) + self.stack.header;
         segment
     }

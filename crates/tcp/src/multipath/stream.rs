@@ -110,11 +110,17 @@ impl DataStream {
         end.saturating_sub(self.next_seq)
     }
 
+    /// Whether a packet ends the data.
+    #[inline]
+    pub(super) fn is_last(&self, number: u32) -> bool {
+        number + 1 == self.end
+    }
+
     /// Payload bytes of a packet.
     #[inline]
     pub(super) fn payload(&self, number: u32) -> u16 {
         match self.bytes {
-            Some(bytes) if number + 1 == self.end => {
+            Some(bytes) if self.is_last(number) => {
                 (bytes - u64::from(number) * u64::from(self.mss)) as u16
             }
             _ => self.mss,

@@ -14,6 +14,7 @@ impl Sender {
     /// [`Sender::connect`] starts it.
     pub(crate) fn subflow(config: SenderConfig) -> Sender {
         let mut sender = Sender::new(config);
+        sender.path.mss = sender.stack.mss_cache();
         sender.packets = 0;
         sender.is_subflow = true;
         sender
