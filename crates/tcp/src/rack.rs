@@ -375,6 +375,30 @@ mod tests {
         assert_eq!(lost, [2, 4, 6, 7]);
     }
 
+    /// In Linux `tcp_rack_detect_loss` takes a lost packet from `tsorted_sent_queue`, and only a
+    /// retransmission puts it back.
+    #[test]
+    fn a_packet_whose_loss_was_undone_is_not_found_lost_again() {
+        let (mut rack, mut scoreboard, mut lost) = (Rack::new(), scoreboard(8), Vec::new());
+        for number in [3, 4, 5] {
+            sack(&mut rack, &mut scoreboard, &path(105), number);
+        }
+        rack.detect_loss(&mut scoreboard, &path(105), &mut lost);
+        assert_eq!(lost, [0, 1, 2]);
+        scoreboard.unmark_lost();
+        rack.reset_loss_cursor(&scoreboard);
+        scoreboard.retransmit(1, &sent(120));
+        rack.on_retransmit(at(120), 1);
+        for (number, ms) in [(6, 106), (7, 107)] {
+            sack(&mut rack, &mut scoreboard, &path(ms), number);
+        }
+        scoreboard.push(&sent(200));
+        sack(&mut rack, &mut scoreboard, &path(300), 8);
+        lost.clear();
+        rack.detect_loss(&mut scoreboard, &path(300), &mut lost);
+        assert_eq!(lost, [1], "0 and 2 wait for the retransmission timer");
+    }
+
     /// Step 4: without reordering seen, three SACKed packets or a recovery close the window.
     #[test]
     fn the_window_is_zero_with_three_sacked_packets_and_no_reordering() {

@@ -138,6 +138,22 @@ mod tests {
     use dumbbell_net::Endpoint;
     use std::sync::Arc;
 
+    /// tcp_update_pacing_rate: mss_cache, not the size of a packet with the DSS option.
+    #[test]
+    fn a_subflow_is_paced_by_the_mss_without_the_dss_option() {
+        let stack = Stack::linux();
+        let init = ConnectionConfig::new(Time::ZERO, 1448).with_seed(1);
+        let sender = Sender::subflow(SenderConfig {
+            stack: Arc::new(stack.of_subflow()),
+            algorithm: Algorithm::parse("bbr", &init).expect("a built-in algorithm"),
+            start: Time::ZERO,
+            stop: None,
+            bytes: None,
+            app_rates: Vec::new(),
+        });
+        assert_eq!((sender.path().mss, sender.stack.mss), (1448, 1424));
+    }
+
     /// tcp_rtt_estimator: rttvar_us, four mean deviations, is never below tcp_rto_min.
     #[test]
     fn the_deviation_of_a_steady_path_is_a_quarter_of_200_ms() {
