@@ -261,8 +261,9 @@ _INTRODUCTION: Final = """\
 queues from 0.25 to 8 BDP (at least 20 packets), random losses from 1e-5 to 2e-2, and up to 30 % of
 the packets late by 0.1 or 0.5 RTT. In the family `changing` the link fails from 10 to 12 s
 (`outage`), the delay of data is halved from 10 to 20 s (`reroute`), packets are lost in bursts
-(`bursts`), or the way back has room for half of the acknowledgements (`acks`). A scrambled Sobol sequence, chosen before anything was run,
-spreads them over these ranges. The simulator (dumbbell {version}, `stack = "linux"`) is beside
+(`bursts`), or the way back has room for half of the acknowledgements (`acks`). A scrambled Sobol
+sequence, chosen before anything was run, spreads them over these ranges. The simulator (dumbbell
+{version}, `stack = "linux"`) is beside
 Linux {kernel} on the [testbed](../reference/testbed.md): both sides use the same link code, so that
 what is compared is the TCP.
 

@@ -205,7 +205,7 @@ FAMILIES: Final = (
     # By itself: a sixth kind of the family before would move its cells.
     Family("ports", "one flow, eBPF", ("fast",), 2, _alone),
     Family("reordering", "one flow, packets late by a part of its RTT", _REORDERED, 2, _reordering),
-    Family("changing", "one flow, another kind of path", _CHANGING, 1, _changing, quick=4),
+    Family("changing", "one flow, another kind of path", _CHANGING, 1, _changing, quick=2),
 )
 
 

@@ -380,8 +380,16 @@ def _digits(value: float) -> str:
 
 
 def _path(experiment: Experiment) -> str:
-    (link,) = experiment.links
-    queue = link.aqm or link.queue or ""
-    loss = f", loss {link.loss:g}" if isinstance(link.loss, float) and link.loss else ""
-    reorder = f", {link.reorder}" if link.reorder else ""
-    return f"{link.rate}, {experiment.flows[0].rtt}, {queue}{loss}{reorder}"
+    link, *others = experiment.links
+    rates = [link.rate] if link.rate else [f"{rate} from {at}" for at, rate in link.rates or []]
+    parts = [
+        *rates,
+        experiment.flows[0].rtt or f"{link.delay} each way",
+        *(f"{delay} there from {at}" for at, delay in link.reroutes or []),
+        link.aqm or link.queue,
+        f"loss {link.loss:g}" if isinstance(link.loss, float) and link.loss else "",
+        link.loss if isinstance(link.loss, str) else "",
+        link.reorder,
+        *(f"back {other.rate}" for other in others),
+    ]
+    return ", ".join(part for part in parts if part)
