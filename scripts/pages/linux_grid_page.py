@@ -86,7 +86,7 @@ def _runs(kept: pl.DataFrame) -> str:
     ran = ", ".join(
         f"{n} were run {times.get(runs, f'{runs} times')}" for runs, n in often.iter_rows()
     )
-    return f"Of the cells here {ran}; `dumbbell validate` runs each three to nine times."
+    return f"Of the cells here {ran}; a new `dumbbell validate` runs each three to nine times."
 
 
 def _medians(compared: pl.DataFrame) -> str:
@@ -268,18 +268,19 @@ Linux {kernel} on the [testbed](../reference/testbed.md): both sides use the sam
 what is compared is the TCP.
 
 Runs of the simulator and of Linux have the same seeds, so that starts and random losses are the
-same. The verdict compares their medians, *agrees* or *differs*, unless the value is chaotic:
-Linux's own runs differ by more than the tolerance, or a microsecond more of jitter in the
-simulator, or the lateness of the testbed's packets as jitter, changes it by more than the
-tolerance. Such a cell is simulated eight times with each seed, each time with a microsecond more of
+same. A value is the goodput of an algorithm's flows, or the delay, the retransmissions or the
+completion time of a cell. The verdict compares medians, *agrees* or *differs*, unless the value is
+chaotic. It is, if Linux's own runs differ by more than the tolerance, or if the simulator's value
+changes by more than that with a microsecond of jitter, or with the testbed's lateness as jitter.
+Such a cell is simulated eight times with each seed, each time with a microsecond more of
 jitter. Two one-sided tests then judge simulated less measured, averaged over the seeds: it is
 within the tolerance with 95 % confidence (*agrees*), beyond it (*differs*), or neither
-(*undecided*). Linux's runs are taken to vary as the eight do. If an F-test says that they vary
-more, the variance of the differences is taken, which needs more runs to decide.
+(*undecided*). Linux's runs are taken to vary as the eight do. If an F-test shows that
+Linux's vary more, the variance of the differences is taken, which needs more runs to decide.
 
 A run counts if the testbed was [in time](../reference/testbed.md#whether-to-trust-a-run): no
-packet, and no processor, was late by more than the shortest queue or round-trip time takes. That is
-decided before anything is compared. {runs}"""
+packet, and no processor, was late by more than the shortest queue takes to drain, or the shortest
+round trip. That is decided before anything is compared. {runs}"""
 
 _CAPTION: Final = """\
 *A mark is the ratio of the medians for a flow or a group of flows: circles are Reno's, squares

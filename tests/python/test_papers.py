@@ -76,7 +76,7 @@ UNSPECIFIED: dict[tuple[str, str], set[str]] = {
     ("f-bbrv2", "pair.toml"): {"stack", "start_jitter"},
     ("ar-udt", "tcp.toml"): {"link.bottleneck.queue", "stack_options"},
     ("ar-udt", "udt.toml"): {"link.bottleneck.queue", "flow.flow.transport_options"},
-    ("dbac", "testbed.toml"): {"flow.single.cc", "stack_options.tso", "link.path-2.jitter"},
+    ("dbac", "testbed.toml"): {"flow.single.cc", "stack_options.tso"},
     ("bbrv3-promises", "pair.toml"): {"duration", "link.bottleneck.rate", "flow.first.rtt"},
     ("bbrv3-hardware", "flows.toml"): {"stack", "start_jitter"},
     ("bbrv3-hardware", "pair.toml"): {"link.bottleneck.rate", "flow.first.rtt"},
