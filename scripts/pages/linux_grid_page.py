@@ -259,13 +259,14 @@ _INTRODUCTION: Final = """\
 
 {cells} cells of 30 s have rates from 10 Mbit/s to 1 Gbit/s, round-trip times from 5 to 200 ms,
 queues from 0.25 to 8 BDP (at least 20 packets), random losses from 1e-5 to 2e-2, and up to 30 % of
-the packets late by 0.1 or 0.5 RTT. In the family `changing` the link fails from 10 to 12 s
-(`outage`), the delay of data is halved from 10 to 20 s (`reroute`), packets are lost in bursts
-(`bursts`), or the way back has room for half of the acknowledgements (`acks`). A scrambled Sobol
-sequence, chosen before anything was run, spreads them over these ranges. The simulator (dumbbell
-{version}, `stack = "linux"`) is beside
+the packets late by 0.1 or 0.5 RTT. A scrambled Sobol sequence, chosen before anything was run,
+spreads them over these ranges. The simulator (dumbbell {version}, `stack = "linux"`) is beside
 Linux {kernel} on the [testbed](../reference/testbed.md): both sides use the same link code, so that
 what is compared is the TCP.
+
+In the family `changing` the link fails from 10 to 12 s (`outage`), or the delay of data is halved
+from 10 to 20 s (`reroute`). Or packets are lost in bursts (`bursts`), or the way back has room for
+half of the acknowledgements (`acks`).
 
 Runs of the simulator and of Linux have the same seeds, so that starts and random losses are the
 same. A value is the goodput of an algorithm's flows, or the delay, the retransmissions or the

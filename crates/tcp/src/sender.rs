@@ -326,7 +326,7 @@ impl Sender {
             || f64::from(cwnd) < self.control.ssthresh && cwnd < 2 * self.cwnd_usage.max_packets_out
     }
 
-    /// What is due before the connection is established.
+    /// Sends a SYN or a third acknowledgement, if one is due.
     #[cold]
     fn poll_handshake(&mut self) -> Option<Segment> {
         let now = self.path.now;

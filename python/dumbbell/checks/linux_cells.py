@@ -127,9 +127,9 @@ def _reordering(kind: str, point: Point) -> Experiment:
 
 
 def _changing(kind: str, point: Point) -> Experiment:
-    """One flow on a path that fails, gets shorter, loses in bursts, or has few acknowledgements."""
+    """The link fails, gets shorter or loses in bursts, or half of the acknowledgements get lost."""
     cc, what = kind.split("+")
-    link, flow = point.link(), Flow(name=cc, cc=cc, rtt=f"{point.rtt:g} ms")
+    link, (flow,), others = point.link(), _flows(cc, point, 1), []
     if what == "outage":
         rate = str(link.rate)
         rates = [["0 s", rate], ["10 s", "0 bit/s"], ["12 s", rate]]
@@ -141,12 +141,11 @@ def _changing(kind: str, point: Point) -> Experiment:
     elif what == "bursts":
         link = link.replace(loss=f"gilbert-elliott(p={point.loss:g}, r=0.3)")
     else:
-        # Half as many acknowledgements as every other packet has, each of 52 bytes.
+        # An acknowledgement of 52 bytes for every second packet of 1,500 bytes; the half of that.
         half = point.rate * 52 / 3000 / 2
-        acks = Link(name="acknowledgements", rate=f"{half:.2g} Mbit/s", queue="30 packets")
-        flow = flow.replace(path=[link.name], return_path=[acks.name])
-        return _experiment(link, [flow], acks)
-    return _experiment(link, [flow])
+        others = [Link(name="acknowledgements", rate=f"{half:.2g} Mbit/s", queue="30 packets")]
+        flow = flow.replace(path=[link.name], return_path=[others[0].name])
+    return _experiment(link, [flow], *others)
 
 
 def _late(cc: str, point: Point) -> Experiment:

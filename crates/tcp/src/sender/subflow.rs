@@ -138,34 +138,29 @@ mod tests {
     use dumbbell_net::Endpoint;
     use std::sync::Arc;
 
-    /// tcp_update_pacing_rate: mss_cache, not the size of a packet with the DSS option.
-    #[test]
-    fn a_subflow_is_paced_by_the_mss_without_the_dss_option() {
-        let stack = Stack::linux();
+    fn subflow(stack: Stack, cc: &str) -> Sender {
         let init = ConnectionConfig::new(Time::ZERO, 1448).with_seed(1);
-        let sender = Sender::subflow(SenderConfig {
-            stack: Arc::new(stack.of_subflow()),
-            algorithm: Algorithm::parse("bbr", &init).expect("a built-in algorithm"),
+        Sender::subflow(SenderConfig {
+            stack: Arc::new(stack),
+            algorithm: Algorithm::parse(cc, &init).expect("a built-in algorithm"),
             start: Time::ZERO,
             stop: None,
             bytes: None,
             app_rates: Vec::new(),
-        });
+        })
+    }
+
+    /// tcp_update_pacing_rate: mss_cache, not the size of a packet with the DSS option.
+    #[test]
+    fn a_subflow_is_paced_by_the_mss_without_the_dss_option() {
+        let sender = subflow(Stack::linux().of_subflow(), "bbr");
         assert_eq!((sender.path().mss, sender.stack.mss), (1448, 1424));
     }
 
     /// tcp_rtt_estimator: rttvar_us, four mean deviations, is never below tcp_rto_min.
     #[test]
     fn the_deviation_of_a_steady_path_is_a_quarter_of_200_ms() {
-        let init = ConnectionConfig::new(Time::ZERO, 1448).with_seed(1);
-        let mut sender = Sender::subflow(SenderConfig {
-            stack: Arc::new(Stack::linux()),
-            algorithm: Algorithm::parse("reno", &init).expect("a built-in algorithm"),
-            start: Time::ZERO,
-            stop: None,
-            bytes: None,
-            app_rates: Vec::new(),
-        });
+        let mut sender = subflow(Stack::linux(), "reno");
         sender.poll(Time::ZERO).expect("a SYN");
         let reply = Segment { flags: Flags::SYN.with(Flags::ACK), ..Segment::default() };
         sender.handle(Time::ZERO + Span::from_millis(40), &reply);
