@@ -36,7 +36,7 @@ def result() -> Result:
 
 def test_a_resolved_experiment_says_what_each_subflow_is(result: Result) -> None:
     phone = result.experiment.flows[1]
-    assert (phone.scheduler, phone.rtts) == ("lowest-rtt", ["20 ms", "60 ms"])
+    assert (phone.scheduler, phone.rtts) == ("default", ["20 ms", "60 ms"])
     assert (phone.path, phone.rtt, phone.return_paths) == (None, None, [[], []])
     assert result.experiment.resolve() == result.experiment
 

@@ -327,8 +327,8 @@ pub static FLOW: Table = Table {
         key(
             "scheduler",
             Kind::Scheduler,
-            DefaultValue::Absent("\"lowest-rtt\""),
-            "which subflow takes the next packets, such as \"lowest-rtt\"; for flows with paths",
+            DefaultValue::Absent("\"default\""),
+            "which subflow takes the next packets, such as \"default\" (Linux's) or \"lowest-rtt\"; for flows with paths",
         ),
         key(
             "return_paths",

@@ -156,7 +156,7 @@ pub struct FlowSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub additional_subflows: Vec<PathSpec>,
     /// Scheduler of the subflows: one of [`Scheduler::NAMES`].
-    #[serde(default = "lowest_rtt", skip_serializing_if = "is_lowest_rtt")]
+    #[serde(default = "default_scheduler", skip_serializing_if = "is_default_scheduler")]
     pub scheduler: String,
     /// Behaviour of the TCP stack; ignored for UDT.
     #[serde(default = "Stack::linux", skip_serializing_if = "is_linux")]
@@ -231,7 +231,7 @@ impl FlowSpec {
             app_rate_bps: None,
             app_rates: Vec::new(),
             additional_subflows: Vec::new(),
-            scheduler: lowest_rtt(),
+            scheduler: default_scheduler(),
             stack: Stack::linux(),
             udp: false,
             udt: None,
@@ -261,11 +261,11 @@ impl FlowSpec {
     }
 }
 
-fn lowest_rtt() -> String {
+fn default_scheduler() -> String {
     Scheduler::NAMES[0].to_owned()
 }
 
-fn is_lowest_rtt(scheduler: &str) -> bool {
+fn is_default_scheduler(scheduler: &str) -> bool {
     scheduler == Scheduler::NAMES[0]
 }
 

@@ -65,10 +65,28 @@ impl ReceiveWindow {
         }
     }
 
+    /// The window of a connection with several paths. Its buffer grows as that of a plain connection;
+    /// how far it may be used is up to each subflow, in [`advertise_on`](Self::advertise_on).
+    pub(crate) fn of_connection(stack: &Stack) -> ReceiveWindow {
+        let window = ReceiveWindow::new(stack);
+        let rcv_ssthresh = if stack.autotuning { u32::MAX } else { window.rcv_ssthresh };
+        ReceiveWindow { rcv_ssthresh, ..window }
+    }
+
     /// Advertises the window beyond `rcv_nxt`. Its end never moves back (`tcp_select_window`).
     #[inline]
     pub(crate) fn advertise(&mut self, rcv_nxt: u32) -> u32 {
         self.end = self.end.max(rcv_nxt.saturating_add(self.window()));
+        self.end - rcv_nxt
+    }
+
+    /// Advertises the window of a connection on a subflow, at most as far as the subflow's own window
+    /// has grown (`__tcp_select_window` with `mptcp_space`). The end of the window belongs to the
+    /// connection (`mptcp_set_rwin`).
+    #[inline]
+    pub(crate) fn advertise_on(&mut self, subflow: &ReceiveWindow, rcv_nxt: u32) -> u32 {
+        let window = self.window().min(subflow.rcv_ssthresh);
+        self.end = self.end.max(rcv_nxt.saturating_add(window));
         self.end - rcv_nxt
     }
 
@@ -93,21 +111,54 @@ impl ReceiveWindow {
         self.rtt_us = if is_less { 8 * sample } else { smoothed };
     }
 
+    /// A connection of several paths has the longest round-trip time of its subflows, `rtt_us`, in
+    /// microseconds times 8 (`mptcp_rcv_space_adjust`).
+    #[inline]
+    pub(crate) fn set_rtt(&mut self, now: Time, rtt_us: u32) {
+        if self.rtt_us == 0 {
+            self.round_start_time = now;
+        }
+        self.rtt_us = rtt_us;
+    }
+
+    /// The smoothed round-trip time, microseconds times 8.
+    pub(crate) fn rtt_us(&self) -> u32 {
+        self.rtt_us
+    }
+
     /// The application reads `read` packets up to `rcv_nxt`, of which one has just arrived.
     ///
     /// Linux measures at the first packet that is read and subtracts those not read yet
-    /// (`inq`), so that packets which waited for a retransmission count in the next round trip.
+    /// (`inq`), so that packets which waited for a retransmission count in the next round trip. Returns
+    /// what was read in the last round trip if that was more than ever before.
     #[inline]
-    pub(crate) fn on_read(&mut self, now: Time, rcv_nxt: u32, read: u32, stack: &Stack) {
+    pub(crate) fn on_read(
+        &mut self,
+        now: Time,
+        rcv_nxt: u32,
+        read: u32,
+        stack: &Stack,
+    ) -> Option<u32> {
         let waited = read - 1;
         self.queued -= waited;
         if now.since(self.round_start_time) >= Span::from_micros(u64::from(self.rtt_us >> 3)) {
             let copied_seq = rcv_nxt - waited;
             let copied = (copied_seq - self.round_start).saturating_sub(waited);
+            (self.round_start, self.round_start_time) = (copied_seq, now);
             if copied > self.space {
                 self.grow_buffer(stack, copied, 0);
+                return Some(copied);
             }
-            (self.round_start, self.round_start_time) = (copied_seq, now);
+        }
+        None
+    }
+
+    /// A subflow's buffer grows with that of the connection, which read `copied` packets in a round trip
+    /// (`mptcp_rcv_space_adjust`).
+    #[cold]
+    pub(crate) fn follow(&mut self, stack: &Stack, copied: u32) {
+        if copied > self.space {
+            self.grow_buffer(stack, copied, 0);
         }
     }
 
@@ -122,9 +173,14 @@ impl ReceiveWindow {
     /// the window grew.
     pub(crate) fn on_queued(&mut self, stack: &Stack, span: u32) -> bool {
         let grew = self.grow();
-        self.queued += 1;
+        self.queue();
         self.grow_buffer(stack, self.space, span);
         grew
+    }
+
+    /// A packet waits in the buffer for packets before it.
+    pub(crate) fn queue(&mut self) {
+        self.queued += 1;
     }
 
     /// A packet arrived: the window grows if the buffer has room beside this packet, which the

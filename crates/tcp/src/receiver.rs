@@ -140,6 +140,16 @@ impl Receiver {
         }
     }
 
+    /// The receive window of a subflow.
+    pub(crate) fn window(&self) -> &ReceiveWindow {
+        &self.window
+    }
+
+    /// See [`ReceiveWindow::follow`].
+    pub(crate) fn follow_window(&mut self, copied: u32) {
+        self.window.follow(&self.stack, copied);
+    }
+
     /// Counters.
     pub fn stats(&self) -> ReceiverStats {
         let (mss, (number, payload)) = (u64::from(self.stack.mss), self.last_segment);

@@ -21,6 +21,11 @@ impl SendBuffer {
         SendBuffer { size, written: size, skb }
     }
 
+    /// Packets of a full `sk_buff`.
+    pub(crate) fn skb(&self) -> u32 {
+        self.skb
+    }
+
     /// Packets from `next` to the end of its `sk_buff`: data is written into buffers of 64 kB
     /// (`tcp_send_mss`).
     #[inline]
@@ -32,11 +37,17 @@ impl SendBuffer {
     /// of it is free (`sk_stream_write_space`).
     #[inline]
     pub(crate) fn written(&mut self, una: u32) -> u32 {
-        let end = una.saturating_add(self.size);
-        if end.saturating_sub(self.written) >= self.size.div_ceil(3) {
-            self.written = end;
-        }
+        fill(&mut self.written, una, self.size);
         self.written
+    }
+}
+
+/// Writes up to the end of a buffer of `size` packets, if a third of it is free.
+#[inline]
+pub(crate) fn fill(written: &mut u32, una: u32, size: u32) {
+    let end = una.saturating_add(size);
+    if end.saturating_sub(*written) >= size.div_ceil(3) {
+        *written = end;
     }
 }
 

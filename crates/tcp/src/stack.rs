@@ -124,7 +124,7 @@ pub enum Ecn {
 }
 
 /// `SKB_TRUESIZE(0)`, of a fast clone.
-const SKB_OVERHEAD: u64 = 1_280;
+pub(crate) const SKB_OVERHEAD: u64 = 1_280;
 
 /// How many packets a buffer has room for, at least one.
 fn packets(buffer: u32, each: u64) -> u32 {

@@ -96,9 +96,9 @@ fn check_supported(scenario: &Scenario, network: &Network<PacketRef>) -> Result<
         Err(TestbedError::Unsupported { flow, key, value, reason })
     };
     for flow in &scenario.flows {
-        if flow.scheduler != "lowest-rtt" && !flow.additional_subflows.is_empty() {
+        if flow.scheduler != "default" && !flow.additional_subflows.is_empty() {
             let scheduler = format!("\"{}\"", flow.scheduler);
-            return refuse(flow, "scheduler", &scheduler, "Linux has \"lowest-rtt\"; write that");
+            return refuse(flow, "scheduler", &scheduler, "Linux has \"default\"; write that");
         }
         if flow.command.is_some() && !flow.additional_subflows.is_empty() {
             return refuse(flow, "command", "given beside paths", "a program has one path");

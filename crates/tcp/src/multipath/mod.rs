@@ -9,6 +9,7 @@
 //! (`mptcp_data_ack`), and carry none before the fourth acknowledgement of their handshake
 //! (`pre_established`; RFC 8684, section 3.2).
 
+mod default_scheduler;
 mod dss;
 mod reassembly;
 mod receiver;

@@ -3,7 +3,8 @@
 //! A subflow delivers its packets in its own order, as in Linux. A hole in a subflow therefore blocks
 //! later packets of the same subflow, even if their data has arrived on another one.
 
-use super::reassembly::Reassembly;
+use super::reassembly::{Arrival, Reassembly};
+use crate::receive_window::ReceiveWindow;
 use crate::{Receiver, ReceiverStats, Segment, Stack};
 use dumbbell_net::Endpoint;
 use dumbbell_units::Time;
@@ -22,16 +23,16 @@ struct SubflowReceiver {
 const MISSING: u32 = u32::MAX;
 
 impl SubflowReceiver {
-    /// Receives a packet, and delivers what is now in the subflow's order.
+    /// Receives a packet, and delivers to the connection what is now in the subflow's order.
     #[inline]
-    fn receive(&mut self, segment: &Segment, data: &mut Reassembly) {
+    fn receive(&mut self, segment: &Segment, mut deliver: impl FnMut(u32)) {
         let next = self.receiver.stats().packets as u32;
         if self.held_dsns.is_empty()
             && segment.number == self.delivered
             && next == self.delivered + 1
         {
             self.delivered = next;
-            data.arrive(segment.dsn());
+            deliver(segment.dsn());
             return;
         }
         if let Some(index) = segment.number.checked_sub(self.delivered) {
@@ -45,7 +46,7 @@ impl SubflowReceiver {
             && let Some(number) = self.held_dsns.pop_front()
         {
             self.delivered += 1;
-            data.arrive(number);
+            deliver(number);
         }
     }
 }
@@ -54,6 +55,8 @@ impl SubflowReceiver {
 pub struct MultipathReceiver {
     subflows: Vec<SubflowReceiver>,
     data: Reassembly,
+    /// The receive window of the connection's data, which all subflows advertise (`mptcp_space`).
+    window: ReceiveWindow,
     stack: Arc<Stack>,
     /// The last packet, if it is shorter than others: its DSN and payload.
     last_segment: Option<(u32, u16)>,
@@ -75,6 +78,7 @@ impl MultipathReceiver {
         MultipathReceiver {
             subflows: (0..subflows).map(|_| subflow()).collect(),
             data: Reassembly::default(),
+            window: ReceiveWindow::of_connection(stack),
             stack: Arc::clone(stack),
             last_segment: None,
             pending_mask: 0,
@@ -121,7 +125,24 @@ impl MultipathReceiver {
         if payload != self.stack.mss {
             self.last_segment = Some((segment.dsn(), payload));
         }
-        subflow.receive(segment, &mut self.data);
+        let (data, window, stack) = (&mut self.data, &mut self.window, &self.stack);
+        if !stack.autotuning {
+            subflow.receive(segment, |number| _ = data.arrive(number));
+            return;
+        }
+        let mut grown = None;
+        subflow.receive(segment, |number| match data.arrive(number) {
+            Arrival::Duplicate => {}
+            Arrival::OutOfOrder => window.queue(),
+            Arrival::InOrder { packets } => {
+                grown = grown.max(window.on_read(now, data.next(), packets, stack));
+            }
+        });
+        if let Some(copied) = grown {
+            self.subflows.iter_mut().for_each(|it| it.receiver.follow_window(copied));
+        }
+        let rtts = self.subflows.iter().map(|subflow| subflow.receiver.window().rtt_us());
+        self.window.set_rtt(now, rtts.max().unwrap_or(0));
     }
 
     /// The port of the segment that [`poll`](Endpoint::poll) returned last.
@@ -145,9 +166,12 @@ impl Endpoint for MultipathReceiver {
         }
         while self.pending_mask != 0 {
             let port = self.pending_mask.trailing_zeros();
-            if let Some(mut reply) = self.subflows[port as usize].receiver.poll(now) {
+            let receiver = &mut self.subflows[port as usize].receiver;
+            if let Some(mut reply) = receiver.poll(now) {
                 self.port = port as u8;
-                reply.set_data_ack(self.data.next(), self.stack.receive_window, &self.stack);
+                let next = self.data.next();
+                let window = self.window.advertise_on(receiver.window(), next);
+                reply.set_data_ack(next, window, &self.stack);
                 return Some(reply);
             }
             self.pending_mask &= self.pending_mask - 1;

@@ -1,7 +1,7 @@
-//! Schedulers: which subflow takes the next packets. They are those of the MPTCP project's Linux,
-//! v0.95; mainline Linux has another (`mptcp_subflow_get_send`).
+//! Schedulers: which subflow takes the next packets.
 //!
-//! All choose among available subflows with space in their windows:
+//! `default` is [Linux's](super::default_scheduler). The others are those of the MPTCP project's Linux,
+//! v0.95, and choose among available subflows with space in their windows:
 //!
 //! - `lowest-rtt` (the default there): the subflow with the lowest smoothed RTT.
 //! - `round-robin`: one packet each in turn.
@@ -13,14 +13,17 @@
 //! - `ecf` (Lim et al., CoNEXT 2017; `mptcp_ecf.c`): as `lowest-rtt`, but skips a slower subflow if the
 //!   fastest one would complete the backlog earlier.
 
+use super::default_scheduler::DefaultScheduler;
 use crate::Sender;
 use dumbbell_units::{Span, Time};
 
 /// How packets are assigned to subflows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scheduler {
-    /// Lowest round-trip time first.
+    /// The queue that drains first, as Linux.
     #[default]
+    Default,
+    /// Lowest round-trip time first.
     LowestRtt,
     /// In turn.
     RoundRobin,
@@ -34,11 +37,13 @@ pub enum Scheduler {
 
 impl Scheduler {
     /// The names that [`Scheduler::named`] knows, the default first.
-    pub const NAMES: &[&str] = &["lowest-rtt", "round-robin", "redundant", "blest", "ecf"];
+    pub const NAMES: &[&str] =
+        &["default", "lowest-rtt", "round-robin", "redundant", "blest", "ecf"];
 
     /// The scheduler of that name, if there is one.
     pub fn named(name: &str) -> Option<Scheduler> {
         match name {
+            "default" => Some(Scheduler::Default),
             "lowest-rtt" => Some(Scheduler::LowestRtt),
             "round-robin" => Some(Scheduler::RoundRobin),
             "redundant" => Some(Scheduler::Redundant),
@@ -56,12 +61,18 @@ pub(super) struct Backlog {
     pub(super) unsent: u32,
     /// The receive window.
     pub(super) window: u32,
+    /// What of it is not used.
+    pub(super) open: u32,
+    /// The next packet to be assigned.
+    pub(super) next_seq: u32,
 }
 
 /// A scheduler and its state.
 #[derive(Debug)]
 pub(super) struct SchedulerState {
     pub(super) scheduler: Scheduler,
+    /// The state of Linux's default scheduler, if it is that.
+    pub(super) default: Option<DefaultScheduler>,
     next_turn: usize,
     blest: Blest,
     /// ECF is waiting for the fastest subflow.
@@ -70,12 +81,14 @@ pub(super) struct SchedulerState {
 
 impl SchedulerState {
     pub(super) fn new(scheduler: Scheduler) -> SchedulerState {
-        SchedulerState { scheduler, next_turn: 0, blest: Blest::default(), ecf_waiting: false }
+        let default = (scheduler == Scheduler::Default).then(DefaultScheduler::default);
+        let blest = Blest::default();
+        SchedulerState { scheduler, default, next_turn: 0, blest, ecf_waiting: false }
     }
 
     /// Whether a subflow with space may retransmit the packet that blocks the receive window.
     pub(super) fn is_opportunistic(&self) -> bool {
-        !matches!(self.scheduler, Scheduler::RoundRobin | Scheduler::Redundant)
+        matches!(self.scheduler, Scheduler::LowestRtt | Scheduler::Blest | Scheduler::Ecf)
     }
 
     /// The receive window blocked.
@@ -91,6 +104,9 @@ impl SchedulerState {
         subflows: impl ExactSizeIterator<Item = &'a Sender> + Clone,
         backlog: Backlog,
     ) -> Option<(usize, u32)> {
+        if let Some(default) = &mut self.default {
+            return default.select_subflow(now, subflows, backlog);
+        }
         let spaces = subflows.clone().map(|sender| sender.cwnd_space(now)).enumerate();
         if self.scheduler == Scheduler::RoundRobin {
             let count = subflows.len();

@@ -9,6 +9,7 @@
 //! - Penalisation: the window of that slower subflow is halved, if its state is Open, at most once per
 //!   RTT of the faster one.
 
+use super::default_scheduler::{Retransmit, end_of_fragment};
 use super::scheduler::{Backlog, Scheduler, SchedulerState};
 use super::stream::DataStream;
 use crate::{Flags, Segment, Sender, SenderConfig, Stack};
@@ -199,6 +200,14 @@ impl MultipathSender {
         }
     }
 
+    /// New packets that the application has written, as far as the connection's send buffer is known.
+    fn unsent(&mut self, now: Time) -> u32 {
+        let unsent = self.stream.unsent(now);
+        let Some(default) = &mut self.scheduler.default else { return unsent };
+        let written = default.written(self.stream.una, self.stack.mss);
+        unsent.min(written.saturating_sub(self.stream.next_seq))
+    }
+
     /// Assigns packets to subflows.
     fn schedule(&mut self, now: Time) {
         for (at, subflow) in self.subflows.iter().enumerate() {
@@ -207,14 +216,16 @@ impl MultipathSender {
         if self.scheduler.scheduler == Scheduler::Redundant {
             return self.schedule_redundant(now);
         }
+        self.retransmit(now);
         loop {
             let reinjects = self.stream.has_reinjections();
-            let unsent = self.stream.unsent(now);
+            let unsent = self.unsent(now);
             if !reinjects && unsent == 0 {
                 return;
             }
-            let window = self.stream.window_end - self.stream.una;
-            let backlog = Backlog { unsent, window };
+            let DataStream { una, next_seq, window_end, .. } = self.stream;
+            let open = window_end.saturating_sub(next_seq);
+            let backlog = Backlog { unsent, window: window_end - una, open, next_seq };
             let senders = self.subflows.iter().map(|subflow| &subflow.sender);
             let Some((at, space)) = self.scheduler.select_subflow(now, senders, backlog) else {
                 return;
@@ -227,7 +238,6 @@ impl MultipathSender {
                 }
                 continue;
             }
-            let open = self.stream.window_end.saturating_sub(self.stream.next_seq);
             let packets = space.min(unsent).min(open);
             if packets == 0 {
                 if self.scheduler.is_opportunistic() {
@@ -235,10 +245,10 @@ impl MultipathSender {
                 }
                 return;
             }
-            for number in self.stream.next_seq..self.stream.next_seq + packets {
+            for number in next_seq..next_seq + packets {
                 self.enqueue_on(at, number);
             }
-            self.stream.next_seq += packets;
+            self.stream.advance(next_seq + packets);
         }
     }
 
@@ -247,6 +257,22 @@ impl MultipathSender {
         self.stream.record_path(number, at);
         self.subflows[at].enqueue(number);
         self.pending_mask |= 1 << at;
+    }
+
+    /// Retransmits on other subflows at a timeout of Linux's default scheduler.
+    fn retransmit(&mut self, now: Time) {
+        let Some(default) = &mut self.scheduler.default else { return };
+        match default.retransmit(now, self.subflows.iter().map(|subflow| &subflow.sender)) {
+            Retransmit::Nothing => {}
+            Retransmit::Fragment(at) => {
+                let end = end_of_fragment(self.stream.una, u32::from(self.stack.mss));
+                for number in self.stream.una..end.min(self.stream.snd_nxt) {
+                    self.reinjected += 1;
+                    self.enqueue_on(at, number);
+                }
+            }
+            Retransmit::All => self.reinjected += u64::from(self.stream.rewind()),
+        }
     }
 
     /// Assigns every packet to every subflow with space.
@@ -259,7 +285,7 @@ impl MultipathSender {
             let from = subflow.redundant_next.max(self.stream.una);
             let packets = subflow.sender.cwnd_space(now).min(end.saturating_sub(from));
             subflow.redundant_next = from + packets;
-            self.stream.next_seq = self.stream.next_seq.max(subflow.redundant_next);
+            self.stream.advance(self.stream.next_seq.max(subflow.redundant_next));
             for number in from..from + packets {
                 self.enqueue_on(at, number);
             }
@@ -314,8 +340,9 @@ impl MultipathSender {
         subflow.timeouts = subflow.sender.timeouts();
         subflow.on_acknowledged();
         let already_reinjected = std::mem::replace(&mut subflow.reinjected, true);
-        let redundant = self.scheduler.scheduler == Scheduler::Redundant;
-        if self.subflows.len() > 1 && !already_reinjected && !redundant {
+        let reinjects =
+            !matches!(self.scheduler.scheduler, Scheduler::Default | Scheduler::Redundant);
+        if self.subflows.len() > 1 && !already_reinjected && reinjects {
             self.stream.reinject(port as u8, self.subflows[port].dsns.iter().copied());
             self.needs_scheduling = true;
         }
@@ -334,10 +361,16 @@ impl MultipathSender {
         self.pending_mask |= 1 << port;
         self.share_siblings(at);
         if !segment.flags.contains(Flags::SYN) {
-            let is_first = self.stream.una == 0;
+            let una = self.stream.una;
             self.stream.acknowledge(now, segment.data_ack(), segment.window());
-            if is_first && self.stream.una > 0 {
+            if una == 0 && self.stream.una > 0 {
                 self.join(now);
+            }
+            if let Some(default) = &mut self.scheduler.default {
+                default.on_heard(at, now);
+                if self.stream.una > una {
+                    default.on_data_acknowledged(now, self.stream.una < self.stream.snd_nxt);
+                }
             }
         }
         let subflow = &mut self.subflows[at];
@@ -367,7 +400,9 @@ impl Endpoint for MultipathSender {
                 self.schedule(now);
             }
             if self.pending_mask == 0 {
-                self.needs_scheduling = true;
+                if std::mem::replace(&mut self.needs_scheduling, true) {
+                    continue;
+                }
                 return None;
             }
             let port = self.pending_mask.trailing_zeros() as usize;
@@ -380,12 +415,16 @@ impl Endpoint for MultipathSender {
                 self.port = port as u8;
                 return Some(self.add_dss(port, segment));
             }
+            if let Some(default) = &mut self.scheduler.default {
+                self.needs_scheduling |= default.on_sent(port, &self.subflows[port].sender);
+            }
             self.pending_mask &= self.pending_mask - 1;
         }
     }
 
     fn next_timeout(&self) -> Time {
         let timeouts = self.subflows.iter().map(|subflow| subflow.sender.next_timeout());
-        timeouts.fold(self.stream.wake_at, Time::min)
+        let retransmit_at = self.scheduler.default.as_ref().and_then(|it| it.retransmit_at);
+        timeouts.chain(retransmit_at).fold(self.stream.wake_at, Time::min)
     }
 }

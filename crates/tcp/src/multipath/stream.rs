@@ -11,6 +11,8 @@ pub(super) struct DataStream {
     pub(super) una: u32,
     /// Next packet to be assigned to a subflow.
     pub(super) next_seq: u32,
+    /// One past the last packet assigned so far, which is beyond `next_seq` after [`rewind`](Self::rewind).
+    pub(super) snd_nxt: u32,
     /// One past the last packet of the flow.
     end: u32,
     /// First packet beyond the receive window.
@@ -40,6 +42,7 @@ impl DataStream {
         DataStream {
             una: 0,
             next_seq: 0,
+            snd_nxt: 0,
             end: bytes.map_or(u32::MAX, |bytes| bytes.div_ceil(u64::from(mss)) as u32),
             window_end: 0,
             bytes,
@@ -67,10 +70,11 @@ impl DataStream {
     /// A data acknowledgement arrived.
     #[inline]
     pub(super) fn acknowledge(&mut self, now: Time, number: u32, window: u32) {
-        let una = self.una.max(number.min(self.next_seq));
+        let una = self.una.max(number.min(self.snd_nxt));
         let acked = (una - self.una) as usize;
         self.path_masks.drain(..acked.min(self.path_masks.len()));
         self.una = una;
+        self.next_seq = self.next_seq.max(una);
         self.window_end = self.window_end.max(number.saturating_add(window));
         if self.una == self.end && self.completed.is_none() {
             self.completed = Some(now);
@@ -85,6 +89,20 @@ impl DataStream {
             self.path_masks.resize(index + 1, 0);
         }
         self.path_masks[index] |= 1 << subflow;
+    }
+
+    /// Packets up to `number` are assigned.
+    #[inline]
+    pub(super) fn advance(&mut self, number: u32) {
+        self.next_seq = number;
+        self.snd_nxt = self.snd_nxt.max(number);
+    }
+
+    /// All unacknowledged packets are to be assigned again (`__mptcp_retransmit_pending_data`); returns
+    /// their number.
+    pub(super) fn rewind(&mut self) -> u32 {
+        self.next_seq = self.una;
+        self.snd_nxt - self.una
     }
 
     /// Subflows that `una` was assigned to, as bits.

@@ -1,7 +1,7 @@
 //! Multipath connections over paths that lose packets, fail and recover.
 
 use super::*;
-use crate::{Segment, Stack};
+use crate::{Flags, Segment, Stack};
 use dumbbell_cc::{Algorithm, ConnectionConfig};
 use dumbbell_net::Endpoint;
 use dumbbell_units::{Span, Time};
@@ -314,6 +314,61 @@ fn round_robin_takes_turns_and_redundant_sends_everything_everywhere() {
     assert!(late.abs_diff(early) <= 60, "{early}, {late}");
     let both = sent(Scheduler::Redundant, 1000);
     assert!(both[0] >= 990 && both[1] >= 900, "{both:?}");
+}
+
+/// The application writes into page fragments of 32 kB, 23 packets of 1424 bytes, and MPTCP_SEND_BURST_SIZE is
+/// two of them; a full send buffer ends a burst after one.
+#[test]
+fn the_default_scheduler_assigns_whole_page_fragments() {
+    let mut network =
+        Network::new(&[GOOD_PATH, GOOD_PATH], 20_000, 10_000, Scheduler::Default, "reno");
+    network.run();
+    let mut carried: Vec<_> =
+        network.carried.iter().map(|((port, _), &dsn)| (dsn, *port)).collect();
+    // Until then the receive window grows, and ends many bursts.
+    carried.retain(|&(dsn, _)| dsn >= 46 * 200);
+    carried.sort_unstable();
+    let runs = carried.chunk_by(|a, b| a.1 == b.1).map(|run| run.len() % 23);
+    let whole = runs.clone().filter(|&beyond| beyond == 0).count();
+    assert!(10 * whole > 9 * runs.clone().count(), "{:?}", runs.collect::<Vec<_>>());
+}
+
+/// __mptcp_retrans: the connection's timeout, not the subflow's, repeats a dead path's data elsewhere.
+#[test]
+fn the_default_scheduler_repeats_what_a_dead_path_has() {
+    let dead = PathSpec { fails: (500, 1_000_000), ..GOOD_PATH };
+    let mut network = Network::new(&[dead, GOOD_PATH], 5000, 1000, Scheduler::Default, "reno");
+    let end = network.run().as_secs_f64();
+    assert!(network.sender.stats().reinjected > 0);
+    // 5000 packets take 2.5 s by one path; half a second of it had two.
+    assert!(end < 3.5, "{end} s");
+}
+
+/// mptcp_space: what waits for data of the other path occupies the buffer that all subflows advertise.
+#[test]
+fn data_that_waits_for_another_path_narrows_the_window() {
+    let stack = Arc::new(Stack { receive_window: 40, ..Stack::linux() }.of_subflow());
+    let mut receiver = MultipathReceiver::new(&stack, 2);
+    for port in 0..2 {
+        let syn = Segment { flags: Flags::SYN, size: stack.control_size(), ..Segment::default() };
+        receiver.handle_on_port(Time::ZERO, port, &syn);
+        receiver.poll(Time::ZERO).expect("a SYN-ACK");
+    }
+    let mut window_after = |port, number, dsn| {
+        let mut segment = Segment { number, size: stack.mss + stack.header, ..Segment::default() };
+        segment.set_dsn(dsn);
+        receiver.handle_on_port(Time::ZERO, port, &segment);
+        let reply = receiver.poll(Time::ZERO).expect("the first packets are acknowledged at once");
+        (reply.data_ack(), reply.window())
+    };
+    assert_eq!(window_after(0, 0, 0), (1, 40));
+    // Packets 11 to 15 wait for 1 to 10; the end of the window, 41, does not move back.
+    let waiting = (0..5).map(|number| window_after(1, number, 11 + number));
+    assert_eq!(waiting.collect::<Vec<_>>(), [(1, 40); 5]);
+    let windows = (1..11).map(|number| window_after(0, number, number));
+    let mut expected: Vec<_> = (2..11).map(|next| (next, 41.max(next + 35) - next)).collect();
+    expected.push((16, 40));
+    assert_eq!(windows.collect::<Vec<_>>(), expected);
 }
 
 /// Paths of 10 ms and 400 ms, with a receive window that the slow one fills.

@@ -4,7 +4,8 @@
 use super::timer::Timer;
 use super::{ConnectionState, Sender, SenderConfig};
 use crate::rtt::timestamp;
-use crate::{Flags, Segment};
+use crate::stack::SKB_OVERHEAD;
+use crate::{Flags, Segment, Stack};
 use dumbbell_cc::ext::Subflow;
 use dumbbell_cc::{CaState, CongestionControl, Path};
 use dumbbell_units::{Span, Time};
@@ -73,6 +74,29 @@ impl Sender {
         (self.scoreboard.una(), self.packets)
     }
 
+    /// Bytes with overhead of the packets enqueued and not acknowledged (`sk_wmem_queued`): those sent
+    /// are in one `sk_buff` a burst, the others in full ones.
+    pub(crate) fn wmem_queued(&self) -> u64 {
+        let (una, next) = (self.scoreboard.una(), self.scoreboard.next_seq());
+        let skbs = u64::from((next - una).div_ceil(self.full_burst()))
+            + u64::from((self.packets - next).div_ceil(self.send_buffer.skb()));
+        u64::from(self.packets - una) * u64::from(self.stack.mss) + skbs * SKB_OVERHEAD
+    }
+
+    /// Time to the end of the timer; zero if it does not run (`mptcp_timeout_from_subflow`).
+    pub(crate) fn time_to_timeout(&self, now: Time) -> Span {
+        if self.timer.expires == Time::MAX { Span::ZERO } else { self.timer.expires.since(now) }
+    }
+
+    /// Windows that the send buffer has room for when it grows: 2, BBR's 3 (`bbr_sndbuf_expand`).
+    pub(crate) fn sndbuf_windows(&self) -> u64 {
+        if self.control.pacing_rate.is_some() { 3 } else { 2 }
+    }
+
+    pub(crate) fn stack(&self) -> &Stack {
+        &self.stack
+    }
+
     #[inline]
     pub(crate) fn path(&self) -> &Path {
         &self.path
@@ -133,7 +157,6 @@ impl Sender {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Stack;
     use dumbbell_cc::{Algorithm, ConnectionConfig};
     use dumbbell_net::Endpoint;
     use std::sync::Arc;
