@@ -148,6 +148,23 @@ def _changing(kind: str, point: Point) -> Experiment:
     return _experiment(link, [flow], *others)
 
 
+def _multipath(kind: str, point: Point) -> Experiment:
+    """The second path has half the rate and twice the round-trip time of the first.
+
+    A small receive buffer has room for half of what is on its way on both without queues.
+    """
+    cc, _, buffer = kind.partition("+")
+    first = point.link()
+    second = point._replace(rate=point.rate / 2, rtt=point.rtt * 2).link().replace(name="second")
+    rtts = [f"{rtt:g} ms" for rtt in (point.rtt, 2 * point.rtt)]
+    flow = Flow(name=cc, cc=cc, paths=[[first.name], [second.name]], rtts=rtts)
+    experiment = _experiment(first, [flow], second)
+    if not buffer:
+        return experiment
+    packets = max(round(point.rate * point.rtt / 12), FEWEST_PACKETS)
+    return experiment.replace(stack_options={"receive_window": packets})
+
+
 def _late(cc: str, point: Point) -> Experiment:
     rtt = f"{point.rtt:g} ms"
     late = Flow(name="late", cc=cc, rtt=rtt, start=f"{LATER} s")
@@ -191,6 +208,7 @@ _CHANGING: Final = [
     for i, what in enumerate(("outage", "reroute", "bursts", "acks"))
 ]
 _MARKED: Final = [f"{aqm}+{cc}" for aqm in ("codel", "fq_codel") for cc in KERNELS]
+_OF_PATHS: Final = [*KERNELS, *(f"{cc}+buffer" for cc in KERNELS)]
 FAMILIES: Final = (
     Family("alone", "one flow", KERNELS, 10, _alone),
     Family("losses", "one flow, random losses", KERNELS, 5, _losses),
@@ -205,6 +223,7 @@ FAMILIES: Final = (
     Family("ports", "one flow, eBPF", ("fast",), 2, _alone),
     Family("reordering", "one flow, packets late by a part of its RTT", _REORDERED, 2, _reordering),
     Family("changing", "one flow, another kind of path", _CHANGING, 1, _changing, quick=2),
+    Family("multipath", "one connection, two paths", _OF_PATHS, 2, _multipath, quick=2),
 )
 
 

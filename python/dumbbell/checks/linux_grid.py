@@ -142,8 +142,8 @@ def _rows(cell: Cell, run: Result) -> list[tuple[Any, ...]]:
 
 
 def _achieved(run: Result) -> list[tuple[str, str, float]]:
-    """Group, metric and value of one run."""
-    flows = run.flows.with_columns(
+    """Group, metric and value of one run; of a connection over several paths those of each."""
+    flows = run.by_subflow().flows.with_columns(
         group=pl.col("flow").cast(pl.String).str.replace(_NUMBER.pattern, ""),
         goodput=8 * pl.col("received") / (pl.col("end") - pl.col("start")),
         took=pl.col("completed") - pl.col("start"),
@@ -380,16 +380,19 @@ def _digits(value: float) -> str:
 
 
 def _path(experiment: Experiment) -> str:
-    link, *others = experiment.links
+    (link, *others), flow = experiment.links, experiment.flows[0]
+    buffer = experiment.stack_options.get("receive_window")
     rates = [link.rate] if link.rate else [f"{rate} from {at}" for at, rate in link.rates or []]
     parts = [
         *rates,
-        experiment.flows[0].rtt or f"{link.delay} each way",
+        flow.rtt or (flow.rtts[0] if flow.rtts else f"{link.delay} each way"),
         *(f"{delay} there from {at}" for at, delay in link.reroutes or []),
         link.aqm or link.queue,
         f"loss {link.loss:g}" if isinstance(link.loss, float) and link.loss else "",
         link.loss if isinstance(link.loss, str) else "",
         link.reorder,
-        *(f"back {other.rate}" for other in others),
+        *(f"back {other.rate}" for other in others if not flow.paths),
+        *(f"and {other.rate}, {other.queue}" for other in others if flow.paths),
+        f"receive buffer {buffer} packets" if buffer else "",
     ]
     return ", ".join(part for part in parts if part)

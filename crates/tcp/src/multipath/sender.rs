@@ -1,4 +1,5 @@
-//! The sending side of a multipath connection, as in Linux's Multipath TCP v0.95. Beside scheduling:
+//! The sending side of a multipath connection: assigns data to subflows as the scheduler says. With the
+//! schedulers of the MPTCP project's Linux, v0.95, also as there:
 //!
 //! - Reinjection: after a retransmission timeout of a subflow, its packets are also sent on others,
 //!   once. The subflow gets no new data until its losses are acknowledged.
