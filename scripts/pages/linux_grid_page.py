@@ -321,6 +321,13 @@ What runs and captures show of them:
 - **`pair-bbr+reno-3`: whether Reno's queue empties while BBR is in ProbeRTT** at 10 s. If it does
   not, BBR's lowest sample is too high, and it takes most of the link. From 15 to 20 s BBR has 76 to
   77 Mbit/s with seeds 2 to 4 (Linux 75 to 77), but 42 with seed 1 (Linux 70).
+- **`multipath-reno+buffer-1`: a state that Linux leaves.** At first the second path has 2 packets
+  in flight in the simulator, 4 in Linux, and its window stays at 10 packets, since it is not used.
+  In Linux it grows after 4 s, and the first path then has the smaller part of the receive buffer.
+  The simulator stays in the first state. Linux ends a burst at any byte of the receive window, the
+  simulator at whole packets; whether that is the reason is not known.
+- **`multipath-bbr-2`**: Linux's two runs have 554 and 149 Mbit/s on the first path. No cause is
+  known, nor one of `multipath-bbr+buffer-1`, `multipath-bbr+buffer-2`, `multipath-reno+buffer-2`.
 - **`pair-bbr+reno-1`, `ports-fast-1`, `reordering-bbr+0.1-1`**: no cause is known. In the last one,
   at 950 Mbit/s, packets were late by 75 us on average, more than in any other cell of that family.
 - The others are *undecided*: three to nine runs are too few for an interval as narrow as the
