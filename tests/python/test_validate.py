@@ -21,15 +21,16 @@ if TYPE_CHECKING:
 
 def test_the_cells_cover_rates_and_delays_evenly() -> None:
     cells = linux_cells.cells()
-    assert len({cell.name for cell in cells}) == len(cells) == 120
+    assert len({cell.name for cell in cells}) == len(cells) == 132
     links = [cell.experiment.links[0] for cell in cells]
     first = [link.rate or (link.rates or [["", ""]])[0][1] for link in links]
     rates = [RATE.parse(rate) / 1e6 for rate in first]
+    flows = [cell.experiment.flows[0] for cell in cells]
     rtts = [
         TIME.parse(rtt) / 1e6
-        if (rtt := cell.experiment.flows[0].rtt)
+        if (rtt := flow.rtts[0] if flow.rtts else flow.rtt)
         else TIME.parse(link.delay) / 5e5
-        for cell, link in zip(cells, links, strict=True)
+        for flow, link in zip(flows, links, strict=True)
     ]
     for values, (low, high) in ((rates, linux_cells.RATES), (rtts, linux_cells.RTTS)):
         assert low <= min(values)
@@ -40,10 +41,19 @@ def test_the_cells_cover_rates_and_delays_evenly() -> None:
             assert 0.25 < sum(one <= value <= other for value in values) / len(cells) < 0.45
 
 
+def test_the_second_path_has_half_the_rate_and_twice_the_round_trip() -> None:
+    for cell in (cell for cell in linux_cells.cells() if cell.family == "multipath"):
+        rates = [RATE.parse(link.rate or "") for link in cell.experiment.links]
+        rtts = [TIME.parse(rtt) for rtt in cell.experiment.flows[0].rtts or []]
+        assert rates[1] == pytest.approx(rates[0] / 2, rel=1e-5)
+        assert rtts[1] == 2 * rtts[0]
+        assert ("receive_window" in cell.experiment.stack_options) == ("+buffer" in cell.name)
+
+
 def test_a_seed_gives_one_plan_and_the_quick_one_is_a_part_of_it() -> None:
     cells, quick = linux_cells.cells(), linux_cells.cells(quick=True)
     assert cells == linux_cells.cells()
-    assert len(quick) == 41
+    assert len(quick) == 43
     assert all(cell in cells for cell in quick)
     assert {cell.family for cell in quick} == {cell.family for cell in cells}
     other = linux_cells.cells(2)
