@@ -22,6 +22,8 @@ fn flow(name: &str, cc: &str, paths: &[&str]) -> Value {
     let mut flow = paths.next().expect("there is a path");
     flow["name"] = name.into();
     flow["cc"] = cc.into();
+    // A window is full whenever data is: the equations are of windows.
+    flow["scheduler"] = "lowest-rtt".into();
     flow["additional_subflows"] = paths.collect();
     flow
 }
