@@ -76,8 +76,7 @@ impl ReceiveWindow {
     /// Advertises the window beyond `rcv_nxt`. Its end never moves back (`tcp_select_window`).
     #[inline]
     pub(crate) fn advertise(&mut self, rcv_nxt: u32) -> u32 {
-        self.end = self.end.max(rcv_nxt.saturating_add(self.window()));
-        self.end - rcv_nxt
+        self.advance_end(rcv_nxt, self.window())
     }
 
     /// Advertises the window of a connection on a subflow, at most as far as the subflow's own window
@@ -85,7 +84,11 @@ impl ReceiveWindow {
     /// connection (`mptcp_set_rwin`).
     #[inline]
     pub(crate) fn advertise_on(&mut self, subflow: &ReceiveWindow, rcv_nxt: u32) -> u32 {
-        let window = self.window().min(subflow.rcv_ssthresh);
+        self.advance_end(rcv_nxt, self.window().min(subflow.rcv_ssthresh))
+    }
+
+    #[inline]
+    fn advance_end(&mut self, rcv_nxt: u32, window: u32) -> u32 {
         self.end = self.end.max(rcv_nxt.saturating_add(window));
         self.end - rcv_nxt
     }
@@ -145,21 +148,19 @@ impl ReceiveWindow {
             let copied_seq = rcv_nxt - waited;
             let copied = (copied_seq - self.round_start).saturating_sub(waited);
             (self.round_start, self.round_start_time) = (copied_seq, now);
-            if copied > self.space {
-                self.grow_buffer(stack, copied, 0);
-                return Some(copied);
-            }
+            return self.follow(stack, copied).then_some(copied);
         }
         None
     }
 
-    /// A subflow's buffer grows with that of the connection, which read `copied` packets in a round trip
-    /// (`mptcp_rcv_space_adjust`).
-    #[cold]
-    pub(crate) fn follow(&mut self, stack: &Stack, copied: u32) {
-        if copied > self.space {
+    /// `copied` packets were read in a round trip, on a subflow by its connection
+    /// (`mptcp_rcv_space_adjust`): the buffer grows if that was more than ever before. Returns whether it was.
+    pub(crate) fn follow(&mut self, stack: &Stack, copied: u32) -> bool {
+        let is_most = copied > self.space;
+        if is_most {
             self.grow_buffer(stack, copied, 0);
         }
+        is_most
     }
 
     /// Whether the window beyond `rcv_nxt` is at least twice what was advertised, which is at most

@@ -169,11 +169,9 @@ impl DefaultScheduler {
         if backlog.open == 0 || room == 0 {
             return None;
         }
-        if burst > 0 {
-            queue.average(burst, sender);
-        }
+        queue.average(burst, sender);
         // Whole page fragments, up to the one in which the burst or the room ends.
-        let packets = (u64::from(burst).min(room) as u32).div_ceil(mss).max(1);
+        let packets = (u64::from(burst).min(room) as u32).div_ceil(mss);
         let end = end_of_fragment(backlog.next_seq + packets - 1, mss);
         self.retransmit_at.get_or_insert(now + self.timeout);
         Some((at, end - backlog.next_seq))

@@ -61,7 +61,7 @@ pub(super) struct Backlog {
     pub(super) unsent: u32,
     /// The receive window.
     pub(super) window: u32,
-    /// What of it is not used.
+    /// The part of it that is free.
     pub(super) open: u32,
     /// The next packet to be assigned.
     pub(super) next_seq: u32,

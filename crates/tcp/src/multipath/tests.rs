@@ -258,14 +258,17 @@ fn a_lost_third_acknowledgement_is_repeated() {
     assert!((82 + 41..82 + 41 + 8).contains(&begins), "{begins}");
 }
 
+/// By Linux's default scheduler (__mptcp_retrans) after the connection's timeout.
 #[test]
 fn packets_of_a_dead_path_are_reinjected_after_its_timeout() {
-    let dead = PathSpec { fails: (500, 1_000_000), ..GOOD_PATH };
-    let mut network = Network::new(&[dead, GOOD_PATH], 5000, 1000, Scheduler::LowestRtt, "reno");
-    let end = network.run().as_secs_f64();
-    assert!(network.sender.stats().reinjected > 0);
-    // 5000 packets take 2.5 s by one path; half a second of it had two.
-    assert!(end < 3.5, "{end} s");
+    for scheduler in [Scheduler::LowestRtt, Scheduler::Default] {
+        let dead = PathSpec { fails: (500, 1_000_000), ..GOOD_PATH };
+        let mut network = Network::new(&[dead, GOOD_PATH], 5000, 1000, scheduler, "reno");
+        let end = network.run().as_secs_f64();
+        assert!(network.sender.stats().reinjected > 0, "{scheduler:?}");
+        // 5000 packets take 2.5 s by one path; half a second of it had two.
+        assert!(end < 3.5, "{scheduler:?}: {end} s");
+    }
 }
 
 /// Further timeouts of a dead path do not reinject a packet again (`MPTCP_REINJECT`), although the
@@ -331,17 +334,6 @@ fn the_default_scheduler_assigns_whole_page_fragments() {
     let runs = carried.chunk_by(|a, b| a.1 == b.1).map(|run| run.len() % 23);
     let whole = runs.clone().filter(|&beyond| beyond == 0).count();
     assert!(10 * whole > 9 * runs.clone().count(), "{:?}", runs.collect::<Vec<_>>());
-}
-
-/// __mptcp_retrans: the connection's timeout, not the subflow's, repeats a dead path's data elsewhere.
-#[test]
-fn the_default_scheduler_repeats_what_a_dead_path_has() {
-    let dead = PathSpec { fails: (500, 1_000_000), ..GOOD_PATH };
-    let mut network = Network::new(&[dead, GOOD_PATH], 5000, 1000, Scheduler::Default, "reno");
-    let end = network.run().as_secs_f64();
-    assert!(network.sender.stats().reinjected > 0);
-    // 5000 packets take 2.5 s by one path; half a second of it had two.
-    assert!(end < 3.5, "{end} s");
 }
 
 /// mptcp_space: what waits for data of the other path occupies the buffer that all subflows advertise.
