@@ -81,7 +81,10 @@ impl Sender {
         if sendable == 0 {
             let app_limited = self.scoreboard.next_seq() < self.window_end;
             if app_limited {
-                self.rate.set_app_limited(&self.path);
+                // Linux does not ask whether a subflow is: it measures a receive window as a bandwidth.
+                if !self.is_subflow {
+                    self.rate.set_app_limited(&self.path);
+                }
                 self.app_limited = true;
             }
             return self.stop_sending(false);
