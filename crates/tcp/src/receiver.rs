@@ -93,10 +93,6 @@ enum Handshake {
     Rtt(Span),
 }
 
-fn quick_acks(stack: &Stack) -> u16 {
-    u16::try_from(stack.quick_acks).unwrap_or(u16::MAX)
-}
-
 /// Counters of a receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReceiverStats {
@@ -115,6 +111,7 @@ impl Receiver {
 
     /// A receiver that waits for a SYN.
     pub fn new(stack: Arc<Stack>) -> Receiver {
+        let window = ReceiveWindow::new(&stack);
         Receiver {
             is_open: false,
             rcv_nxt: 0,
@@ -123,7 +120,7 @@ impl Receiver {
             dsack: NO_PACKET,
             last_segment: (NO_PACKET, 0),
             unacked: 0,
-            quick_acks: quick_acks(&stack),
+            quick_acks: window.quick_acks(&stack),
             ack_at: Time::MAX,
             reply: None,
             pending_ack: None,
@@ -135,7 +132,7 @@ impl Receiver {
             handshake: Handshake::Listen,
             ece: false,
             marked: 0,
-            window: ReceiveWindow::new(&stack),
+            window,
             stack,
         }
     }
@@ -143,6 +140,11 @@ impl Receiver {
     /// The receive window of a subflow.
     pub(crate) fn window(&self) -> &ReceiveWindow {
         &self.window
+    }
+
+    /// Whether the handshake is complete and no data has arrived.
+    pub(crate) fn is_unused(&self) -> bool {
+        matches!(self.handshake, Handshake::Rtt(_)) && self.rcv_nxt == 0
     }
 
     /// See [`ReceiveWindow::follow`].
@@ -252,7 +254,7 @@ impl Receiver {
     /// Data that was delivered already arrived again (`tcp_enter_quickack_mode`, `tcp_dsack_set`).
     fn report_duplicate(&mut self, number: u32) {
         self.dsack = number;
-        self.quick_acks = self.quick_acks.max(quick_acks(&self.stack).max(1));
+        self.quick_acks = self.quick_acks.max(self.window.quick_acks(&self.stack).max(1));
     }
 
     /// The application reads `packets`, all that there are up to `rcv_nxt`.

@@ -178,7 +178,7 @@ impl Stack {
 
     /// Bytes of the receive buffer that a packet takes: 2304 for one of 1448 (`scaling_ratio`).
     pub fn received_size(&self) -> u64 {
-        u64::from(self.mss) * 2304 / 1448
+        (u64::from(self.mss) + u64::from(self.header)) * 2304 / 1500
     }
 
     /// Packets that the send buffer has room for at its maximum: 64 KiB share one `sk_buff` and its

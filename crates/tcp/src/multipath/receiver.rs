@@ -141,8 +141,10 @@ impl MultipathReceiver {
         if let Some(copied) = grown {
             self.subflows.iter_mut().for_each(|it| it.receiver.follow_window(copied));
         }
-        let rtts = self.subflows.iter().map(|subflow| subflow.receiver.window().rtt_us());
-        self.window.set_rtt(now, rtts.max().unwrap_or(0));
+        let receivers = self.subflows.iter().map(|subflow| &subflow.receiver);
+        let rtt = receivers.clone().map(|receiver| receiver.window().rtt_us()).max().unwrap_or(0);
+        let is_one_unused = receivers.clone().any(Receiver::is_unused);
+        self.window.follow_subflows(now, rtt, is_one_unused);
     }
 
     /// The port of the segment that [`poll`](Endpoint::poll) returned last.
@@ -170,7 +172,7 @@ impl Endpoint for MultipathReceiver {
             if let Some(mut reply) = receiver.poll(now) {
                 self.port = port as u8;
                 let next = self.data.next();
-                let window = self.window.advertise_on(receiver.window(), next);
+                let window = self.window.advertise_on(receiver.window(), next, &self.stack);
                 reply.set_data_ack(next, window, &self.stack);
                 return Some(reply);
             }

@@ -336,31 +336,77 @@ fn the_default_scheduler_assigns_whole_page_fragments() {
     assert!(10 * whole > 9 * runs.clone().count(), "{:?}", runs.collect::<Vec<_>>());
 }
 
+/// Two subflows that are connected, and what a packet of one is acknowledged with.
+struct TwoSubflows {
+    receiver: MultipathReceiver,
+    stack: Arc<Stack>,
+    now: Time,
+    numbers: [u32; 2],
+}
+
+impl TwoSubflows {
+    fn new(receive_window: u32) -> TwoSubflows {
+        let stack = Stack { receive_window, delayed_ack: false, ..Stack::linux() };
+        let stack = Arc::new(stack.of_subflow());
+        let receiver = MultipathReceiver::new(&stack, 2);
+        let mut both = TwoSubflows { receiver, stack, now: Time::ZERO, numbers: [0; 2] };
+        for port in 0..2 {
+            both.handle(port, Segment { flags: Flags::SYN, ..Segment::default() });
+        }
+        both
+    }
+
+    fn handle(&mut self, port: u8, segment: Segment) -> Segment {
+        self.receiver.handle_on_port(self.now, port, &segment);
+        self.receiver.poll(self.now).expect("a reply")
+    }
+
+    /// The next packet of a subflow: data acknowledgement and window.
+    fn data(&mut self, port: u8, dsn: u32) -> (u32, u32) {
+        let number = self.numbers[usize::from(port)];
+        self.numbers[usize::from(port)] += 1;
+        let size = self.stack.mss + self.stack.header;
+        let mut segment = Segment { number, size, ..Segment::default() };
+        segment.set_dsn(dsn);
+        let reply = self.handle(port, segment);
+        (reply.data_ack(), reply.window())
+    }
+}
+
 /// mptcp_space: what waits for data of the other path occupies the buffer that all subflows advertise.
 #[test]
 fn data_that_waits_for_another_path_narrows_the_window() {
-    let stack = Arc::new(Stack { receive_window: 40, ..Stack::linux() }.of_subflow());
-    let mut receiver = MultipathReceiver::new(&stack, 2);
-    for port in 0..2 {
-        let syn = Segment { flags: Flags::SYN, size: stack.control_size(), ..Segment::default() };
-        receiver.handle_on_port(Time::ZERO, port, &syn);
-        receiver.poll(Time::ZERO).expect("a SYN-ACK");
-    }
-    let mut window_after = |port, number, dsn| {
-        let mut segment = Segment { number, size: stack.mss + stack.header, ..Segment::default() };
-        segment.set_dsn(dsn);
-        receiver.handle_on_port(Time::ZERO, port, &segment);
-        let reply = receiver.poll(Time::ZERO).expect("the first packets are acknowledged at once");
-        (reply.data_ack(), reply.window())
-    };
-    assert_eq!(window_after(0, 0, 0), (1, 40));
-    // Packets 11 to 15 wait for 1 to 10; the end of the window, 41, does not move back.
-    let waiting = (0..5).map(|number| window_after(1, number, 11 + number));
-    assert_eq!(waiting.collect::<Vec<_>>(), [(1, 40); 5]);
-    let windows = (1..11).map(|number| window_after(0, number, number));
-    let mut expected: Vec<_> = (2..11).map(|next| (next, 41.max(next + 35) - next)).collect();
-    expected.push((16, 40));
+    let mut both = TwoSubflows::new(100);
+    let grown = (0..100).map(|dsn| both.data((dsn % 2) as u8, dsn)).last();
+    assert_eq!(grown, Some((100, 99)));
+    // Packets 111 to 115 wait for 100 to 110; the end of the window, 199, does not move back.
+    let waiting = (111..116).map(|dsn| both.data(1, dsn));
+    assert_eq!(waiting.collect::<Vec<_>>(), [(100, 99); 5]);
+    let windows = (100..111).map(|dsn| both.data(0, dsn));
+    let mut expected: Vec<_> = (101..111).map(|next| (next, 199.max(next + 95) - next)).collect();
+    expected.push((116, 99));
     assert_eq!(windows.collect::<Vec<_>>(), expected);
+}
+
+/// As in a capture of Linux 6.18 with a buffer of 20 packets: the window of 18 packets becomes one of 16
+/// in the round trip after the second subflow has joined, and of 18 after data has arrived there.
+#[test]
+fn a_subflow_without_data_narrows_the_window() {
+    let mut both = TwoSubflows::new(20);
+    let mut window_after = |port, dsn| {
+        both.now += Span::from_millis(10);
+        both.data(port, dsn).1
+    };
+    assert_eq!((0..20).map(|dsn| window_after(0, dsn)).last(), Some(18));
+    let third_ack = Segment { flags: Flags::ACK, ..Segment::default() };
+    both.handle(1, third_ack);
+    let mut window_after = |port, dsn| {
+        both.now += Span::from_millis(10);
+        both.data(port, dsn).1
+    };
+    assert_eq!((20..30).map(|dsn| window_after(0, dsn)).last(), Some(16));
+    window_after(1, 30);
+    assert_eq!((31..40).map(|dsn| window_after(0, dsn)).last(), Some(18));
 }
 
 /// Paths of 10 ms and 400 ms, with a receive window that the slow one fills.
