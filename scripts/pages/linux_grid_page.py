@@ -324,8 +324,9 @@ What runs and captures show of them:
 - **`multipath-reno+buffer-1`: a state that Linux leaves.** At first the second path has 2 packets
   in flight in the simulator, 4 in Linux, and its window stays at 10 packets, since it is not used.
   In Linux it grows after 4 s, and the first path then has the smaller part of the receive buffer.
-  The simulator stays in the first state. Linux ends a burst at any byte of the receive window, the
-  simulator at whole packets; whether that is the reason is not known.
+  The simulator stays in the first state. Linux ends a burst at any byte of the receive window, so
+  that one packet in fifteen is short; the simulator ends it at whole packets. Whether that is the
+  reason is not known.
 - **`multipath-bbr+buffer-1` and `-2`: BBR keeps the rate it begins with**, as it takes [the receive
   window for the bandwidth](fidelity.md#multipath-tcp). With 33 packets that is the same rate in
   Linux and in the simulator, with 367 packets it depends on the first round trips.
