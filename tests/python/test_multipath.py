@@ -118,7 +118,7 @@ def test_a_column_without_a_sum_is_null_for_a_connection_and_never_nan(result: R
 
 def test_bbr_takes_a_small_receive_window_for_the_bandwidth_as_in_linux() -> None:
     """Linux 6.18: 21.06, 21.27 and 21.31 Mbit/s, and 0.816, 0.859 and 0.824 (three runs)."""
-    ends = Experiment.parse("""
+    limited = Experiment.parse("""
         duration = "30 s"
         stack_options = { receive_window = 33 }
         link = [
@@ -127,6 +127,6 @@ def test_bbr_takes_a_small_receive_window_for_the_bandwidth_as_in_linux() -> Non
         ]
         flow = [{ cc = "bbr", paths = [["first"], ["second"]], rtts = ["12 ms", "24 ms"] }]
     """)
-    first, second = metrics.goodput(dumbbell.run(ends).by_subflow())["goodput"]
+    first, second = metrics.goodput(dumbbell.run(limited).by_subflow())["goodput"]
     assert first == pytest.approx(21.21e6, rel=0.03)
     assert second == pytest.approx(0.833e6, rel=0.1)

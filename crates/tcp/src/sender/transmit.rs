@@ -81,7 +81,8 @@ impl Sender {
         if sendable == 0 {
             let app_limited = self.scoreboard.next_seq() < self.window_end;
             if app_limited {
-                // Linux does not ask whether a subflow is: it measures a receive window as a bandwidth.
+                // In Linux a write to the socket marks this (`tcp_rate_check_app_limited`), and a
+                // subflow is never written to: its samples measure the receive window too.
                 if !self.is_subflow {
                     self.rate.set_app_limited(&self.path);
                 }
