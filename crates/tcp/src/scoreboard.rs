@@ -16,6 +16,9 @@ use dumbbell_net::prefetch;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+/// Records that the smallest ring has room for.
+const MIN_ROOM: usize = 16;
+
 /// The packets from the first unacknowledged to the next new one.
 #[derive(Clone, Debug)]
 pub(crate) struct Scoreboard {
@@ -37,7 +40,7 @@ pub(crate) struct Scoreboard {
 impl Scoreboard {
     pub(crate) fn new() -> Scoreboard {
         Scoreboard {
-            packets: vec![SentPacket::default(); 16],
+            packets: vec![SentPacket::default(); MIN_ROOM],
             una: 0,
             next_seq: 0,
             sacked: RangeSet::default(),
@@ -120,8 +123,13 @@ impl Scoreboard {
     /// Adds a new packet and returns its number.
     #[inline]
     pub(crate) fn push(&mut self, info: &PacketInfo) -> u32 {
-        if self.packets_out() as usize == self.packets.len() {
-            self.grow();
+        let room = self.packets.len();
+        let out = self.packets_out() as usize;
+        if out == room {
+            self.resize(room * 2);
+        } else if self.next_seq as usize % MIN_ROOM == 0 && 4 * out < room {
+            // After the overshoot of slow start most of the ring is empty.
+            self.resize((2 * out).next_power_of_two().max(MIN_ROOM));
         }
         let number = self.next_seq;
         *self.packet_mut(number) = SentPacket::new(info);
@@ -130,13 +138,12 @@ impl Scoreboard {
     }
 
     #[cold]
-    fn grow(&mut self) {
-        let mut larger = vec![SentPacket::default(); self.packets.len() * 2];
-        let mask = larger.len() - 1;
+    fn resize(&mut self, room: usize) {
+        let mut packets = vec![SentPacket::default(); room];
         for number in self.una..self.next_seq {
-            larger[number as usize & mask] = *self.packet(number);
+            packets[number as usize & (room - 1)] = *self.packet(number);
         }
-        self.packets = larger;
+        self.packets = packets;
     }
 
     /// Marks the packets in `start..end` as SACKed, and calls `delivered` for each that was not.
@@ -356,6 +363,20 @@ mod tests {
         assert!(scoreboard.packet(2).ever_retransmitted());
         scoreboard.mark_lost(2);
         assert_eq!(scoreboard.next_retransmission(), Some(2));
+    }
+
+    #[test]
+    fn the_ring_shrinks_when_few_packets_are_out() {
+        let mut scoreboard = scoreboard(1000, &[]);
+        assert_eq!(scoreboard.packets.len(), 1024);
+        scoreboard.acknowledge(996, |_, _, _| {});
+        scoreboard.sack(998, 999, |_, _| {});
+        for _ in 0..MIN_ROOM {
+            scoreboard.push(&PacketInfo::default());
+        }
+        assert_eq!((scoreboard.packets.len(), scoreboard.packets_out()), (32, 20));
+        let sacked = |&number: &u32| scoreboard.packet(number).has(PacketFlags::SACKED);
+        assert_eq!((996..1016).filter(sacked).collect::<Vec<_>>(), [998]);
     }
 
     #[test]
