@@ -205,6 +205,11 @@ def test_help_names_every_command(tmp_path: Path) -> None:
     assert output_of("--version", cwd=tmp_path) == f"dumbbell {__version__}\n"
 
 
+def test_the_package_runs_as_a_module_too(tmp_path: Path) -> None:
+    version = [sys.executable, "-m", "dumbbell", "--version"]
+    assert subprocess.check_output(version, cwd=tmp_path, text=True) == f"dumbbell {__version__}\n"
+
+
 @pytest.mark.parametrize(
     ("typed", "completed"),
     [
@@ -367,7 +372,7 @@ def test_seeds_and_jobs_must_be_positive(file: Path, tmp_path: Path) -> None:
         (["plot", "r", "--format", "gif"], "--format: 'gif' is not one of 'svg', 'png', 'pdf'; "),
         (["run"], "Missing argument 'FILE'; see dumbbell run --help"),
         (["run", "a.toml", "--sed", "1"], "No such option: --sed (Possible options: "),
-        (["rum"], "No such command 'rum'. Did you mean 'run'"),
+        (["rum"], "No such command 'rum'. Did you mean 'run'? See dumbbell --help"),
         (["compare", "--scenarios", "papers"], "--scenarios: is now a command; write dumbbell be"),
         (["compare", "--beside", "bbr"], "--beside: is now --others of `benchmark`; write dumbbe"),
     ],

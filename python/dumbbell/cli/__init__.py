@@ -87,8 +87,9 @@ def _usage_error(error: TyperException) -> str:
     said = re.sub(r"^Invalid value for '(.+?)': (?:Value error, )?", r"\1: ", said).rstrip(".")
     for theirs, ours in _PLAIN.items():
         said = re.sub(theirs, ours, said)
-    more = f"; see {context.command_path} --help" if context is not None else ""
-    return f"dumbbell: {DumbbellError(f'{said}{more}')}\n"
+    if context is not None:
+        said += f"{' See' if said.endswith('?') else '; see'} {context.command_path} --help"
+    return f"dumbbell: {DumbbellError(said)}\n"
 
 
 def _tell_failure(error: Exception) -> int:
