@@ -253,9 +253,10 @@ impl CongestionControl for Prague {
         match event.signal {
             // `on_ack` has every mark.
             Signal::Ecn => {}
-            // A loss while marks reduce the window begins no episode of the transport.
+            // A loss while marks reduce the window begins no episode of the transport. One recovery
+            // may follow another at once.
             Signal::Loss => {
-                if !self.in_loss {
+                if !self.in_loss || event.new_episode {
                     self.enter_loss();
                 }
             }

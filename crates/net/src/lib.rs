@@ -66,6 +66,11 @@ pub trait Packet: Clone {
     /// Sets congestion experienced (RFC 3168: CE). Called on ECN-capable packets only.
     fn mark(&mut self) {}
 
+    /// Whether this is an acknowledgement without data.
+    fn is_pure_ack(&self) -> bool {
+        false
+    }
+
     /// Whether this acknowledgement makes an earlier one of the same flow redundant (CAKE's ACK filter).
     fn supersedes(&self, _earlier: &Self) -> bool {
         false

@@ -119,6 +119,10 @@ impl<P: Packet> Packet for RoutedPacket<P> {
         self.packet.mark();
     }
 
+    fn is_pure_ack(&self) -> bool {
+        self.packet.is_pure_ack()
+    }
+
     fn supersedes(&self, earlier: &Self) -> bool {
         self.packet.supersedes(&earlier.packet)
     }

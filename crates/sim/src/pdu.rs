@@ -103,6 +103,10 @@ impl Packet for Pdu {
         }
     }
 
+    fn is_pure_ack(&self) -> bool {
+        matches!(self, Pdu::Tcp(segment) if segment.is_pure_ack())
+    }
+
     fn supersedes(&self, earlier: &Pdu) -> bool {
         matches!((self, earlier), (Pdu::Tcp(later), Pdu::Tcp(earlier)) if later.supersedes(earlier))
     }

@@ -51,7 +51,7 @@ impl ReceiveWindow {
             (u32::MAX, stack.receive_window)
         } else if stack.receive_window_is_set() {
             let half = half_of_buffer(stack.receive_window, stack);
-            (clamp_of_buffer(stack), half.clamp(1, INITIAL_WINDOW))
+            (clamp_of_buffer(stack), half.min(INITIAL_WINDOW))
         } else {
             (INITIAL_CLAMP, INITIAL_WINDOW)
         };
@@ -251,7 +251,7 @@ fn clamp_of_buffer(stack: &Stack) -> u32 {
 /// Packets in half of a buffer that has room for `packets` of them: the other half is for overhead until
 /// data arrives (`TCP_DEFAULT_SCALING_RATIO`).
 fn half_of_buffer(packets: u32, stack: &Stack) -> u32 {
-    (u64::from(packets) * stack.received_size() / 2 / u64::from(stack.mss)) as u32
+    (u64::from(packets) * stack.received_size() / 2 / u64::from(stack.mss)).max(1) as u32
 }
 
 #[cfg(test)]

@@ -358,8 +358,8 @@ impl Receiver {
             self.marked = self.marked.wrapping_add(u8::from(marked));
             return !std::mem::replace(&mut self.ece, marked) && marked;
         }
-        self.marked = self.marked.saturating_add(u8::from(marked));
         if self.stack.ecn == Ecn::Accurate {
+            self.marked = self.marked.saturating_add(u8::from(marked));
             return std::mem::replace(&mut self.ece, marked) != marked;
         }
         let cwr = segment.flags.contains(Flags::CWR);

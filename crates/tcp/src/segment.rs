@@ -234,15 +234,17 @@ impl Packet for Segment {
         self.flags = self.flags.with(Flags::CE);
     }
 
+    fn is_pure_ack(&self) -> bool {
+        self.flags.0 & (Flags::ACK.0 | Flags::SYN.0) == Flags::ACK.0
+    }
+
     /// Linux's cake_ack_filter: a pure acknowledgement is redundant if a later one acknowledges more by
     /// number or SACK, and nothing less. One with the flag AE is not (cake_tcph_may_drop). Without L4S
     /// none with a count of marks is, as TCP's header has no such count.
     fn supersedes(&self, earlier: &Segment) -> bool {
-        let is_pure =
-            |segment: &Segment| segment.flags.0 & (Flags::ACK.0 | Flags::SYN.0) == Flags::ACK.0;
         let keeps = if earlier.is_l4s() { earlier.ace() & 4 } else { earlier.marked };
         let echoes_later = earlier.timestamp.wrapping_sub(self.timestamp).cast_signed() > 0;
-        if !is_pure(self) || !is_pure(earlier) || keeps != 0 || echoes_later {
+        if !self.is_pure_ack() || !earlier.is_pure_ack() || keeps != 0 || echoes_later {
             return false;
         }
         let is_kept = |(start, end)| {

@@ -103,6 +103,18 @@ fn a_loss_halves_the_window_once_a_recovery_and_undo_restores_it() {
     assert_eq!((prague.frac_cwnd, prague.cwnd), (80.0, 80.0));
 }
 
+/// The acknowledgement that ends a recovery may begin the next one: in Linux the state is Open between
+/// them (`tcp_try_undo_recovery`).
+#[test]
+fn each_of_two_recoveries_without_a_pause_halves_the_window() {
+    let (mut prague, path) = settled(80.0, 25);
+    let path = Path { ca_state: CaState::Recovery, ..path };
+    prague.on_congestion(&path, &CongestionEvent::loss());
+    prague.on_ack(&path, &Ack::new(4));
+    prague.on_congestion(&path, &CongestionEvent::loss());
+    assert_eq!(prague.frac_cwnd, 20.0);
+}
+
 #[test]
 fn packets_leave_at_the_window_per_round_trip_in_bursts_of_a_quarter_millisecond() {
     let (mut prague, path) = settled(83.4, 10);

@@ -57,6 +57,9 @@ impl<P: Packet> Fifo<P> {
     pub(crate) fn filter_ack(&mut self, aggressive: bool) -> Option<P> {
         let last = self.packets.len().checked_sub(1)?;
         let packet = |at: usize| &self.packets[at].1;
+        if !packet(last).is_pure_ack() {
+            return None;
+        }
         let mut eligible = None;
         let mut is_found = false;
         for at in (0..last).filter(|&at| packet(at).flow() == packet(last).flow()) {
@@ -154,6 +157,10 @@ mod tests {
 
         fn flow(&self) -> u32 {
             self.flow
+        }
+
+        fn is_pure_ack(&self) -> bool {
+            true
         }
 
         fn supersedes(&self, earlier: &Ack) -> bool {

@@ -89,11 +89,12 @@ impl<P: Packet, A> FlowQueues<P, A> {
     }
 
     /// Takes the queue that is [`next`](Self::next) off its list, as it is empty: it is no longer active,
-    /// or becomes old if it is new and `stays`.
+    /// or becomes old if it is new, `stays`, and would overtake old queues (`fq_codel_dequeue`).
     pub(super) fn retire(&mut self, stays: bool) {
         let new = self.new_queues.pop_front();
+        let stays = stays && new.is_some() && !self.old_queues.is_empty();
         match new.or_else(|| self.old_queues.pop_front()) {
-            Some(number) if new.is_some() && stays => self.old_queues.push_back(number),
+            Some(number) if stays => self.old_queues.push_back(number),
             Some(number) => self.queues[number as usize].is_active = false,
             None => {}
         }

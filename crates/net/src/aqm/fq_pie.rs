@@ -97,7 +97,7 @@ impl<P: Packet> FqPie<P> {
                 queue.credit -= i64::from(packet.size());
                 return Some(packet);
             }
-            self.flows.retire(!self.flows.old_queues.is_empty());
+            self.flows.retire(true);
         }
     }
 }

@@ -135,7 +135,7 @@ impl DefaultScheduler {
     /// End of what an application has written that always has data, packets.
     pub(super) fn written(&mut self, una: u32, mss: u16) -> u32 {
         let buffers: u64 = self.queues.iter().map(|queue| queue.sndbuf).sum();
-        let size = (MIN_BUFFER + buffers) / u64::from(mss);
+        let size = ((MIN_BUFFER + buffers) / u64::from(mss)).max(1);
         fill(&mut self.written, una, size.try_into().unwrap_or(u32::MAX));
         self.written
     }

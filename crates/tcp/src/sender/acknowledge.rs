@@ -110,7 +110,7 @@ impl Sender {
             || summary.sackt.is_some_and(|(first, _)| first < self.oldest_sent_at());
         self.process_tlp_ack(segment, &summary);
         let lost_before = self.path.lost;
-        let (marked, ece) = self.ecn_feedback(segment);
+        let (marked, ece) = self.ecn_feedback(segment, summary.delivered);
         let waits_for_reordering = self.fastretrans_alert(segment, &summary, ece);
         if sets_timer && !waits_for_reordering {
             self.set_xmit_timer();
@@ -128,12 +128,18 @@ impl Sender {
 
     /// The number of packets newly reported as marked, and whether the acknowledgement echoes congestion.
     ///
+    /// Classic ECN does not say how many packets were marked: all that an acknowledgement with ECE delivers
+    /// count (`tcp_count_delivered`).
+    ///
     /// Accurate ECN has a counter, so that a lost acknowledgement loses no mark. An older value than the
     /// last one comes from a reordered acknowledgement (RFC 9768, section 3.2.2).
     #[inline]
-    fn ecn_feedback(&mut self, segment: &Segment) -> (u32, bool) {
-        if self.stack.ecn != Ecn::L4s {
-            return (u32::from(segment.marked), segment.flags.contains(Flags::ECE));
+    fn ecn_feedback(&mut self, segment: &Segment, delivered: u32) -> (u32, bool) {
+        let ece = segment.flags.contains(Flags::ECE);
+        match self.stack.ecn {
+            Ecn::Off | Ecn::Classic => return (if ece { delivered } else { 0 }, ece),
+            Ecn::Accurate => return (u32::from(segment.marked), ece),
+            Ecn::L4s => {}
         }
         let delta = segment.marked.wrapping_sub(self.cep);
         if delta == 0 || delta >= 128 {
