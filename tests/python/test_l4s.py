@@ -113,7 +113,8 @@ def test_prague_without_a_queue_that_marks_is_warned_of() -> None:
     ]
     (said,) = warnings(aqm="dualpi2", stack_options={"ecn": "off"})
     assert said.startswith(
-        'without accurate ECN prague reacts to losses only, as Reno does; write ecn = "l4s"'
+        "without accurate ECN prague does not learn which share of its packets is marked; write "
+        'ecn = "l4s"'
     )
 
 

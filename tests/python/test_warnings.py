@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 WITHOUT_ECN = (
-    "without accurate ECN dctcp reacts to losses only, as Reno does; "
+    "without accurate ECN dctcp does not learn which share of its packets is marked; "
     'write ecn = "accurate" in [stack_options], and a queue that marks'
 )
 

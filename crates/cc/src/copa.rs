@@ -40,14 +40,14 @@
 //! The first row matters with several flows. If `v` doubles only after three round trips, the
 //! oscillations of flows out of phase cancel, the queue is not empty within five round trips, and
 //! Copa flows among themselves stay in competitive mode and fill the queue. In genericCC with that
-//! wait, 8 flows at 100 Mbit/s, 40 ms and 4 BDP have 55 ms of queueing delay, and 2.9 ms as
+//! wait, 8 flows at 100 Mbit/s, 40 ms and 4 BDP have 55 ms of queueing delay, and 3.2 ms as
 //! published. Doubling at once makes the oscillations larger: lower utilisation (0.92 to 0.97 in
 //! genericCC), but default mode.
 //!
 //! Limit: flows with fewer than about 20 packets in flight do not see every time that the queue is
 //! nearly empty, and still use competitive mode. Ten flows at 46 Mbit/s, 20 ms and 1 BDP have 13 ms
 //! of queueing delay and are in competitive mode most of the time. In genericCC, where every packet
-//! is acknowledged, they have 7.4 ms and are in it for 15 % of the acknowledgements.
+//! is acknowledged, they have 5.4 ms and are in it for 15 % of the acknowledgements.
 
 use crate::filters::{WindowedMax, WindowedMin};
 use crate::round::SequenceRound;

@@ -1,5 +1,6 @@
 //! TCP Prague (draft-briscoe-iccrg-prague-congestion-control-04; L4STeam's Linux `tcp_prague.c`, version
-//! 0.7): DCTCP for the Internet, with the requirements of RFC 9331, section 4.
+//! 0.7): DCTCP for the Internet, for the requirements of RFC 9331, section 4.3. Two of them are open here: a
+//! minimum of two packets, and no fallback behind a queue that marks L4S and Classic packets alike.
 //!
 //! `alpha` estimates the fraction of marked packets as in DCTCP, from the first mark on. `M` is the
 //! fraction of marks since the last update:

@@ -14,7 +14,7 @@ macro_rules! lacking {
             concat!(
                 "without accurate ECN ",
                 $cc,
-                " reacts to losses only, as Reno does; write ecn = \"",
+                " does not learn which share of its packets is marked; write ecn = \"",
                 $ecn,
                 "\" in [stack_options], and a queue that marks"
             ),

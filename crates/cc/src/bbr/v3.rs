@@ -42,7 +42,7 @@
 //!
 //! | draft-06 | here | decided by |
 //! |---|---|---|
-//! | The response to ECN is left open. | Marks lower `inflight_shortterm` and end Startup and UP: see ECN below. | `bbr_update_ecn_alpha`, `bbr_ecn_lower_bounds`, `bbr_check_ecn_too_high_in_startup` |
+//! | The response to ECN is left open, but a sender of ECT packets MUST take marks for congestion. | On paths of at most 5 ms marks lower `inflight_shortterm` and end Startup and UP: see ECN below. | `bbr_update_ecn_alpha`, `bbr_ecn_lower_bounds`, `bbr_check_ecn_too_high_in_startup` |
 //! | DrainPacingGain is 0.5. | 0.35 | the draft itself up to -04; 88/256 in the branch |
 //! | OnInit: `min_rtt` is `C.srtt`. | The transport's minimum. | `bbr_init` |
 //! | InitPacingRate has no margin and is called once. | 1 % less; again with the first round-trip time and the window at that time. | `bbr_init_pacing_rate_from_rtt`, `bbr_set_pacing_rate` |

@@ -7,7 +7,8 @@
 //!
 //! The factor `s` rises from 1/2048 for `p` below 0.000001 to 1 from 0.1 on, which keeps the step
 //! small relative to `p`. From `p` = 0.1 on the step is at most 0.02 (section 5.5). While both
-//! delays are below half the target, `p` also shrinks by 2 % per update.
+//! delays are below half the target, `p` also shrinks by 2 % per update, as in the RFC's pseudocode; by
+//! the text of section 4.2 only at a delay of zero.
 //!
 //! Nothing is dropped while `qdelay_old` is below half the target and `p` below 0.2, nor while the
 //! backlog is at most two packets (section 4.1), nor within `burst` (150 ms) after the start of
