@@ -93,6 +93,30 @@ def test_a_changed_algorithm_is_run_again(
     assert len(store.entries()) == 6
 
 
+@pytest.mark.usefixtures("store")
+@pytest.mark.parametrize("cc", ["mine.py:Mine", "mine_too:Mine"])
+def test_an_algorithm_is_run_again_if_what_it_imports_changed(
+    cc: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The modules are in another folder, and one imports the other."""
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "there").mkdir()
+    name = cc.partition(".")[0].partition(":")[0]
+    (tmp_path / "lib" / f"{name}_library.py").write_text(f"from {name}_add import ADD as A\n")
+    add = tmp_path / "lib" / f"{name}_add.py"
+    source = f"from {name}_library import A\n" + ALGORITHM.format("A")
+    (tmp_path / "there" / f"{name}.py").write_text(source)
+    monkeypatch.syspath_prepend(tmp_path / "lib")
+    monkeypatch.chdir(tmp_path / "there")
+    flow = EXPERIMENT.flows[0].replace(cc=cc)
+    made = []
+    for text, known in (("ADD = 1", 0), ("ADD = 1", 3), ("ADD = 0.25", 0)):
+        add.write_text(text)
+        made.append(run(EXPERIMENT.replace(flows=[flow])))
+        assert made[-1].meta["stored"] == known
+    assert made[2].flows["delivered"].to_list() != made[1].flows["delivered"].to_list()
+
+
 def test_algorithms_without_a_file_and_logged_packets_are_not_stored(store: Store) -> None:
     flow = EXPERIMENT.flows[0].replace(log=True)
     assert [stored(EXPERIMENT.replace(flows=[flow])) for _ in range(2)] == [0, 0]

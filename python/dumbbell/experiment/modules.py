@@ -1,15 +1,17 @@
 """Reading the modules in which users have algorithms of their own.
 
 A file has the modules beside it to itself: two files may each have a ``helper.py``. A module is
-read again if its source changed, or that of a file beside it that it imports.
+read again if its source changed, or that of a file of the user's that it imports, wherever that is.
 """
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import importlib
 import importlib.util
 import sys
+import sysconfig
 import traceback
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,17 +22,48 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from dumbbell.errors import DumbbellError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 _LOCK: Final = RLock()
 
+_NOT_USERS: Final = (Path(sysconfig.get_path("stdlib")).resolve(), Path(__file__).parents[1])
+"""The folders of Python's own modules and of this package."""
+
 
 class _Read(NamedTuple):
-    """A module that was read, the hash of its source, and the files beside it that it imports."""
+    """A module that was read, the files that it is made of, and their hashes."""
 
     module: ModuleType
-    digest: str
-    beside: list[Path]
+    files: list[Path]
+    hashes: list[str]
+
+    @classmethod
+    def of(cls, module: ModuleType, others: Iterable[Path] = ()) -> _Read:
+        """A module as it is now, with other files that belong to it."""
+        *imported, file = _files_of(module)
+        files = [file, *dict.fromkeys([*imported, *others])]
+        return cls(module, files, [_hash(one) for one in files])
+
+    @property
+    def is_current(self) -> bool:
+        return self.hashes == [_hash(file) for file in self.files]
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of its sources together."""
+        if len(self.hashes) == 1:
+            return self.hashes[0]
+        return hashlib.sha256("".join(self.hashes).encode()).hexdigest()
+
+    def reload_imported(self) -> None:
+        """Reads the modules that it imports again that changed, or that import one that did."""
+        changed = {
+            file for file, seen in zip(self.files, self.hashes, strict=True) if _hash(file) != seen
+        }
+        there = {_path_of(module): module for module in list(sys.modules.values())}
+        for file in self.files[1:]:
+            if file in there and changed & {*_files_of(there[file])}:
+                importlib.reload(there[file])
 
 
 _modules: dict[str, _Read] = {}  # the modules that were read, by path or by name
@@ -40,7 +73,7 @@ _brought: dict[str, Path] = {}
 
 
 def read_module(home: str) -> tuple[ModuleType, str]:
-    """The module of a name or of a file, and the hash of its source; empty if it has no file."""
+    """The module of a name or of a file, and the hash of its sources; empty if it has no file."""
     with _LOCK:
         return _file(home) if home.endswith(".py") else _module(home)
 
@@ -52,7 +85,7 @@ def _file(home: str) -> tuple[ModuleType, str]:
     except OSError as error:
         raise DumbbellError(f'"{home}" cannot be read: {error.strerror}') from None
     known = _modules.get(str(path))
-    if known is None or known.digest != _digest(path, *known.beside):
+    if known is None or not known.is_current:
         name = f"{path.stem}_{hashlib.sha256(str(path).encode() + source).hexdigest()[:12]}"
         module = sys.modules[name] = ModuleType(name)
         module.__file__ = str(path)
@@ -61,13 +94,14 @@ def _file(home: str) -> tuple[ModuleType, str]:
         _brought.clear()
         before = set(sys.modules)
         with _importing(home, path.parent):
+            if known is not None:
+                known.reload_imported()
             exec(compile(source, path, "exec"), vars(module))
         for other in set(sys.modules) - before:
             file = _path_of(sys.modules[other])
             if file is not None and file.is_relative_to(path.parent):
                 _brought[other] = file
-        beside = sorted(_brought.values())
-        known = _modules[str(path)] = _Read(module, _digest(path, *beside), beside)
+        known = _modules[str(path)] = _Read.of(module, sorted(_brought.values()))
     return known.module, known.digest
 
 
@@ -81,11 +115,14 @@ def _module(home: str) -> tuple[ModuleType, str]:
         file = _path_of(module)
         if file is None or home == "__main__":
             return module, ""
-        digest, known = _digest(file), _modules.get(home)
-        if known.digest != digest if known else imported is not None and _is_stale(file):
+        known = _modules.get(home)
+        if not known.is_current if known else imported is not None and _is_stale(file):
+            if known is not None:
+                known.reload_imported()
             module = importlib.reload(module)
-        _modules[home] = _Read(module, digest, [])
-    return module, digest
+        if known is None or not known.is_current:
+            known = _modules[home] = _Read.of(module)
+    return module, known.digest
 
 
 @contextmanager
@@ -110,15 +147,51 @@ def _importing(home: str, folder: Path) -> Iterator[None]:
         sys.path.remove(str(folder))
 
 
-def _digest(*files: Path) -> str:
-    """The SHA-256 of the source of a file, or of several together; one may be gone."""
-    hashes = [
-        hashlib.sha256(file.read_bytes() if file.is_file() else b"").hexdigest() for file in files
-    ]
-    return hashes[0] if len(hashes) == 1 else hashlib.sha256("".join(hashes).encode()).hexdigest()
+def _files_of(module: ModuleType) -> list[Path]:
+    """The files of the user's that a module imports, directly or not, the deepest first; its own.
+
+    They are found in the sources, so it does not matter what else this process has imported.
+    """
+    found: dict[Path, bool] = {}
+
+    def visit(one: ModuleType | None) -> None:
+        file = _path_of(one)
+        if one is None or file is None or file in found or not (one is module or _is_users(file)):
+            return
+        found[file] = True
+        for name in _imports(one, file):
+            visit(sys.modules.get(name))
+        found[file] = found.pop(file)  # after what it imports
+
+    visit(module)
+    return list(found)
 
 
-def _path_of(module: ModuleType) -> Path | None:
+def _imports(module: ModuleType, file: Path) -> Iterator[str]:
+    """The names of modules, or of what is in them, that the source of a module imports."""
+    for node in ast.walk(ast.parse(file.read_bytes())):
+        if isinstance(node, ast.Import):
+            yield from (name.name for name in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            home = "." * node.level + (node.module or "")
+            if node.level:
+                home = importlib.util.resolve_name(home, module.__package__)
+            yield from (home, *(f"{home}.{name.name}" for name in node.names))
+
+
+def _is_users(file: Path) -> bool:
+    """Whether a file is neither of Python, nor of an installed package, nor of this one."""
+    is_installed = {"site-packages", "dist-packages"} & {*file.parts}
+    ours = any(file.is_relative_to(folder) for folder in _NOT_USERS)
+    return file.suffix == ".py" and not is_installed and not ours
+
+
+def _hash(file: Path) -> str:
+    """The SHA-256 of a file, which may be gone."""
+    return hashlib.sha256(file.read_bytes() if file.is_file() else b"").hexdigest()
+
+
+def _path_of(module: ModuleType | None) -> Path | None:
     file = getattr(module, "__file__", None)
     return None if file is None else Path(file).resolve()
 
