@@ -7,6 +7,7 @@ import json
 import pkgutil
 import threading
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import duckdb
@@ -335,6 +336,30 @@ def test_a_file_that_is_cut_is_named(result: Result, tmp_path: Path, name: str) 
     file = result.save(tmp_path / "r") / name
     file.write_bytes(file.read_bytes()[:200])
     with pytest.raises(ResultError, match=f"{name}: (cannot be read, a part of it|is not JSON)"):
+        Result.load(tmp_path / "r")
+
+
+def test_a_damaged_file_is_named_whoever_reads_it(result: Result, tmp_path: Path) -> None:
+    folder = result.save(tmp_path / "r")
+    for text in ('{"seeds": [', "[" * 100_000):
+        (folder / "meta.json").write_text(text)
+        for read in (Result.load, partial(query, "from links")):
+            with pytest.raises(
+                ResultError, match=r"meta.json: is not JSON: .*; run the experiment"
+            ):
+                read(folder)
+
+
+@pytest.mark.parametrize(
+    ("column", "kind", "said"),
+    [("sent", pl.String, "numbers"), ("cc", pl.UInt32, "text")],
+)
+def test_a_column_that_holds_another_kind_of_values_is_named(
+    result: Result, tmp_path: Path, column: str, kind: type[pl.DataType], said: str
+) -> None:
+    file = result.save(tmp_path / "r") / "flows.parquet"
+    result.flows.with_columns(pl.lit(None, dtype=kind).alias(column)).write_parquet(file)
+    with pytest.raises(ResultError, match=f"column {column} as .*, which is to be {said}; run"):
         Result.load(tmp_path / "r")
 
 

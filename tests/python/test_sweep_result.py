@@ -10,6 +10,7 @@ import pytest
 
 import dumbbell
 from dumbbell import DumbbellError, Experiment, ExperimentError, Flow, Link, metrics
+from dumbbell.cli.app import app
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -90,6 +91,18 @@ def test_a_sweep_in_a_folder_is_resumed_loaded_and_queried(tmp_path: Path) -> No
     assert more.runs.head(2).equals(first)
     found = dumbbell.query("select count(*) as runs from runs", tmp_path / "s")
     assert found["runs"].item() == 4
+
+
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [("plan.parquet", "query"), ("plan.parquet", "plot"), ("sweep.toml", "report")],
+)
+def test_a_damaged_file_of_a_sweep_is_named(tmp_path: Path, name: str, command: str) -> None:
+    folder = tmp_path / "s"
+    dumbbell.sweep(EXPERIMENT, {"link.l.rate": ["5 Mbit/s"]}, out=folder)
+    (folder / name).write_bytes(b'title = "PAR1')
+    with pytest.raises(DumbbellError, match=f"{name}['\"]?: "):
+        app(["query", "from runs", str(folder)] if command == "query" else [command, str(folder)])
 
 
 def test_axes_that_are_wrong_or_missing_are_named() -> None:

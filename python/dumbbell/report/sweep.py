@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import tomllib
 from typing import TYPE_CHECKING, Any, Final
 
 import matplotlib as mpl
@@ -35,10 +34,10 @@ def sweep_page(dataset: Dataset) -> dict[str, Any]:
     points, for the script; the table ``by_point`` is there only if these are few.
     """
     plan, runs = dataset.plan, dataset.table("runs")
-    toml = (dataset.folder / "sweep.toml").read_text(encoding="utf-8")
+    toml, said = dataset.toml
     points = runs["point"].n_unique()
     return {
-        "title": str(tomllib.loads(toml).get("title") or dataset.folder.resolve().name),
+        "title": str(said.get("title") or dataset.folder.resolve().name),
         "runs": runs.height,
         "points": points,
         "seeds": runs["seed"].n_unique(),

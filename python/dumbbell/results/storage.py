@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 from dumbbell.errors import OverwriteError, ResultError
 from dumbbell.experiment.files import locked, writing
 from dumbbell.experiment.model import Experiment
-from dumbbell.results.tables import COLUMNS, OPTIONAL, TABLES, read_table
+from dumbbell.results.tables import COLUMNS, OPTIONAL, TABLES, check_columns, read_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -149,8 +149,8 @@ def check(
     if not folder.exists() or not _files(folder):
         return False
     try:
-        meta = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        meta = read_meta(folder)
+    except (OSError, ResultError):
         meta = {}
     there: list[int] = meta.get("seeds", [])
     is_same = expected is not None and meta.get("hash") == expected
@@ -204,20 +204,24 @@ def load(folder: str | Path) -> tuple[Experiment, dict[str, Any], dict[str, Any]
             problem = f"it is an experiment file; make the folder with: {again}"
         raise ResultError(f"{path}: is not a result folder: {problem}")
     experiment = Experiment.load(path / "experiment.toml")
-    try:
-        meta = json.loads((path / "meta.json").read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ResultError(f"{path / 'meta.json'}: is not JSON: {error}") from error
-    if not isinstance(meta, dict):
-        raise ResultError(f"{path / 'meta.json'}: is not a JSON object; run the experiment again")
+    meta = read_meta(path)
     known = [*TABLES, *(t for t in OPTIONAL if (path / f"{t}.parquet").exists())]
     tables = {table: read_table(path / f"{table}.parquet") for table in known}
-    for table, names in COLUMNS.items():
-        lost = [name for name in names if name not in tables[table].columns]
-        if lost:
-            problem = f"lacks the column {lost[0]}, as results of other versions do"
-            raise ResultError(f"{path / f'{table}.parquet'}: {problem}; run the experiment again")
+    for table in COLUMNS:
+        check_columns(path / f"{table}.parquet", table, tables[table])
     return experiment, meta, tables
+
+
+def read_meta(folder: Path) -> dict[str, Any]:
+    """Reads ``meta.json`` of a result folder."""
+    file, again = folder / "meta.json", "run the experiment again"
+    try:
+        meta = json.loads(file.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise ResultError(f"{file}: is not JSON: {error}; {again}") from error
+    if not isinstance(meta, dict):
+        raise ResultError(f"{file}: is not a JSON object; {again}")
+    return meta
 
 
 def file_name(name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import accumulate
 from math import inf
@@ -14,7 +15,7 @@ import polars.selectors as cs
 from dumbbell.errors import ResultError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
     from os import PathLike
     from pathlib import Path
 
@@ -38,7 +39,9 @@ COLUMNS: Final = {
     ),
     "internals": ("seed", "flow", "cc", "t", "name", "value"),
 }
-"""The columns of each table of a result."""
+"""The columns of each table of a result: text those of `_NAMES`, numbers all others."""
+
+_NAMES: Final = ("flow", "cc", "link", "name")
 
 SUBFLOW_TABLES: Final = {
     "flows": "subflows",
@@ -64,10 +67,41 @@ _ALL: Final = (*TABLES, *OPTIONAL)
 
 def read_table(file: Path, columns: list[str] | None = None) -> pl.DataFrame:
     """Reads a table, or some columns of it. What its path has in brackets is no pattern."""
-    try:
+    with _reading(file):
         return pl.read_parquet(file, columns=columns, glob=False)
-    except pl.exceptions.ComputeError as error:
+
+
+def columns_of(file: Path) -> list[str]:
+    """The names of the columns of a table."""
+    with _reading(file):
+        return list(pl.read_parquet_schema(file))
+
+
+def notes_of(file: Path) -> dict[str, str]:
+    """What was noted in a table's file beside its rows."""
+    with _reading(file):
+        return pl.read_parquet_metadata(file)
+
+
+@contextmanager
+def _reading(file: Path) -> Iterator[None]:
+    try:
+        yield
+    except pl.exceptions.PolarsError as error:
         raise ResultError(f"{file}: cannot be read, a part of it is missing: {error}") from error
+
+
+def check_columns(file: Path, table: str, frame: pl.DataFrame) -> None:
+    """Checks the columns that `COLUMNS` has of the table that a file of a result holds."""
+    again = "run the experiment again"
+    for name in COLUMNS[table]:
+        if name not in frame.columns:
+            problem = f"lacks the column {name}, as results of other versions do"
+            raise ResultError(f"{file}: {problem}; {again}")
+        kind, is_text = frame[name].dtype, name in _NAMES
+        if not (kind in (pl.String, pl.Enum, pl.Categorical) if is_text else kind.is_numeric()):
+            problem = f"has the column {name} as {kind}, which is to be"
+            raise ResultError(f"{file}: {problem} {'text' if is_text else 'numbers'}; {again}")
 
 
 @dataclass(frozen=True)

@@ -19,14 +19,15 @@ import json
 import os
 import re
 import shutil
+import tomllib
 from contextlib import AbstractContextManager, ExitStack
-from typing import TYPE_CHECKING, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 import polars as pl
 
 from dumbbell.errors import ResultError
 from dumbbell.experiment.files import locked, write_text, writing
-from dumbbell.results.tables import read_table
+from dumbbell.results.tables import notes_of, read_table
 from dumbbell.sweeps.work import SERIES, SUMMARIES
 
 if TYPE_CHECKING:
@@ -85,8 +86,26 @@ class Dataset:
     @property
     def axes(self) -> Axes:
         """By the axes' names: their ``key``, and the ``unit`` of their columns (None: text)."""
-        said: Axes = json.loads(pl.read_parquet_metadata(self.folder / PLAN)["axes"])
+        file = self.folder / PLAN
+        notes = notes_of(file)
+        try:
+            said: Axes = json.loads(notes["axes"])
+        except (KeyError, ValueError):
+            raise ResultError(f"{file}: says nothing of axes; run the sweep again") from None
         return said
+
+    @property
+    def toml(self) -> tuple[str, dict[str, Any]]:
+        """The text of the file that was swept, and what it says."""
+        file = self.folder / _TOML
+        try:
+            text = file.read_text(encoding="utf-8")
+            return text, tomllib.loads(text)
+        except OSError as error:
+            problem = f"cannot be read: {error.strerror}"
+        except ValueError as error:
+            problem = f"is not TOML: {error}"
+        raise ResultError(f"{file}: {problem}; run the sweep again")
 
     @property
     def tables(self) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import glob
-import json
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +13,8 @@ import polars as pl
 from dumbbell.errors import DumbbellError, ResultError
 from dumbbell.metrics import summary
 from dumbbell.results.result import Result, invalid_runs
-from dumbbell.results.tables import OPTIONAL, TABLES
+from dumbbell.results.storage import read_meta
+from dumbbell.results.tables import OPTIONAL, TABLES, columns_of
 from dumbbell.sweeps.dataset import PLAN, Dataset, is_dataset
 
 if TYPE_CHECKING:
@@ -85,8 +85,7 @@ def _views(folder: Path, sql: str) -> tuple[dict[str, str], dict[str, pl.DataFra
         problem = "it holds no tables" if folder.is_dir() else "there is no such folder"
         raise ResultError(f"{folder}: is neither a result nor a sweep: {problem}")
     made = {}
-    meta = folder / "meta.json"
-    said = json.loads(meta.read_text(encoding="utf-8")) if meta.is_file() else {}
+    said = read_meta(folder) if (folder / "meta.json").is_file() else {}
     if "invalid" in said:
         rows = [(seed, why) for seed, reasons in invalid_runs(said).items() for why in reasons]
         schema = {"seed": pl.UInt64, "why": pl.String}
@@ -102,7 +101,7 @@ def _sweep_views(dataset: Dataset) -> dict[str, str]:
     views = {"plan": f"from {plan}"}
     for table in dataset.tables:
         files = dataset.files(table)
-        columns = pl.scan_parquet(files[0], glob=False).collect_schema().names()
+        columns = columns_of(files[0])
         axes = [quoted(axis) for axis in dataset.axes if axis not in columns]
         first = ", ".join(f"plan.{name}" for name in ("run", "point", "seed", *axes))
         order = ["plan.point", "plan.seed", *(n for n in ("flow", "link", "t") if n in columns)]
