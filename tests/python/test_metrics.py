@@ -219,6 +219,14 @@ def test_flows_that_were_not_there_count_for_nothing_in_a_group() -> None:
     assert late["throughput"].to_list() == [None]
 
 
+def test_what_no_flow_has_is_a_table_without_rows() -> None:
+    some = result({"a": zero})
+    for tell in (metrics.transfer_summary, metrics.frame_summary, metrics.video_summary):
+        table = tell(some)
+        assert table.is_empty()
+        assert table.schema["flow"] == some.flows.schema["flow"]
+
+
 def test_the_summary_of_links_tells_use_queue_and_drops() -> None:
     summary = metrics.link_summary(result({"a": lambda t: 1e6 * t}))
     assert summary.select("link", "utilisation", "queue_mean", "dropped").rows() == [

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from dumbbell.metrics.rates import FLOW
+from dumbbell.metrics.rates import FLOW, no_rows
 
 if TYPE_CHECKING:
     from dumbbell.metrics.rates import SampledRuns
@@ -23,10 +23,7 @@ LATE: Final = 0.4
 IN_TRANSIT: Final = 1.0
 """An incomplete frame that was captured within so long before the end may still arrive, s."""
 
-_SCHEMA: Final = {
-    "seed": pl.UInt64,
-    "flow": pl.String,
-    "cc": pl.String,
+_OTHERS: Final = {
     "start": pl.Float64,
     "bytes": pl.UInt64,
     "delay": pl.Float64,
@@ -44,7 +41,7 @@ def frame_delays(result: SampledRuns) -> pl.DataFrame:
         Columns seed, flow, cc, start (s), bytes, delay (s); a row for every frame.
     """
     if not result.frames.width:
-        return pl.DataFrame(schema=_SCHEMA)
+        return no_rows(result.flows, _OTHERS)
     return delays_of(result.frames)
 
 

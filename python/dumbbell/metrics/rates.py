@@ -22,6 +22,15 @@ FLOW: Final = ["seed", "flow", "cc"]
 """The columns that name a flow of a run."""
 
 
+def no_rows(flows: pl.DataFrame, others: Mapping[str, type[pl.DataType]]) -> pl.DataFrame:
+    """A table with those of `FLOW` and other columns of flows, without a row."""
+    return (
+        flows.select(FLOW)
+        .clear()
+        .with_columns(pl.lit(None, dtype=kind).alias(name) for name, kind in others.items())
+    )
+
+
 class Runs(Protocol):
     """What metrics look at: a `Result`, or anything with such tables of runs, told by `seed`.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from dumbbell.experiment.quantities import TIME
-from dumbbell.metrics.rates import FLOW
+from dumbbell.metrics.rates import FLOW, no_rows
 
 if TYPE_CHECKING:
     from dumbbell.metrics.rates import SampledRuns
@@ -37,7 +37,7 @@ def completion_times(result: SampledRuns) -> pl.DataFrame:
         started.
     """
     if not result.transfers.width:
-        return pl.DataFrame(schema=_SCHEMA)
+        return no_rows(result.flows, _OTHERS)
     return times_of(result.transfers, _with_rates(result))
 
 
@@ -119,10 +119,7 @@ def responsiveness(result: SampledRuns) -> pl.DataFrame:
 PROBE: Final = 1448
 """The largest transfer that fits into a packet, bytes."""
 
-_SCHEMA: Final = {
-    "seed": pl.UInt64,
-    "flow": pl.String,
-    "cc": pl.String,
+_OTHERS: Final = {
     "start": pl.Float64,
     "bytes": pl.UInt64,
     "took": pl.Float64,

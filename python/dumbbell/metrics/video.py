@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from dumbbell.metrics.rates import FLOW
+from dumbbell.metrics.rates import FLOW, no_rows
 
 if TYPE_CHECKING:
     from dumbbell.metrics.rates import SampledRuns
@@ -16,12 +16,7 @@ VIDEO_METRICS: Final = (
 )
 """The metrics of a flow with a video client."""
 
-_SCHEMA: Final = {
-    "seed": pl.UInt64,
-    "flow": pl.String,
-    "cc": pl.String,
-    **dict.fromkeys(VIDEO_METRICS, pl.Float64),
-}
+_OTHERS: Final = dict.fromkeys(VIDEO_METRICS, pl.Float64)
 
 
 def video_summary(result: SampledRuns) -> pl.DataFrame:
@@ -38,7 +33,7 @@ def video_summary(result: SampledRuns) -> pl.DataFrame:
         stall_time (s), switches.
     """
     if not result.segments.width:
-        return pl.DataFrame(schema=_SCHEMA)
+        return no_rows(result.flows, _OTHERS)
     return video_of(result.segments, result.flows)
 
 

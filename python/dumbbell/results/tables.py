@@ -39,7 +39,7 @@ COLUMNS: Final = {
     ),
     "internals": ("seed", "flow", "cc", "t", "name", "value"),
 }
-"""The columns of each table of a result: text those of `_NAMES`, numbers all others."""
+"""The columns of each table of a result: names those of `_NAMES`, numbers all others."""
 
 _NAMES: Final = ("flow", "cc", "link", "name")
 
@@ -98,10 +98,14 @@ def check_columns(file: Path, table: str, frame: pl.DataFrame) -> None:
         if name not in frame.columns:
             problem = f"lacks the column {name}, as results of other versions do"
             raise ResultError(f"{file}: {problem}; {again}")
-        kind, is_text = frame[name].dtype, name in _NAMES
-        if not (kind in (pl.String, pl.Enum, pl.Categorical) if is_text else kind.is_numeric()):
-            problem = f"has the column {name} as {kind}, which is to be"
-            raise ResultError(f"{file}: {problem} {'text' if is_text else 'numbers'}; {again}")
+        column = frame[name]
+        is_right, valid = column.dtype.is_numeric(), "numbers"
+        if name in _NAMES:
+            is_named = column.dtype in (pl.Enum, pl.Categorical) and not column.null_count()
+            is_right, valid = is_named, "a name (of the type Enum or Categorical) in every row"
+        if not is_right:
+            problem = f"has the column {name} as {column.dtype}, which is to be {valid}"
+            raise ResultError(f"{file}: {problem}; {again}")
 
 
 @dataclass(frozen=True)
