@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lab_links import with_links
+from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 
 from dumbbell import _core, cc, metrics
@@ -54,6 +55,15 @@ def on_page_markdown(markdown: str, page: Any, config: MkDocsConfig, files: File
         return f"]({REPOSITORY}/{path.removeprefix('../')})" if path[:3] == "../" else link[0]
 
     return re.sub(r"\]\((\.\./[\w./-]+)\)", lead, markdown)
+
+
+def on_page_content(html: str, page: Any, config: MkDocsConfig, files: Files) -> str:
+    """Refuses a page in which the fence of a code block stands as text."""
+    del config, files
+    if "```" in html:
+        problem = "has a fence that is none: write ``` and one word, such as ```sh"
+        raise PluginError(f"docs/{page.file.src_uri}: {problem}")
+    return html
 
 
 def quick_start() -> str:
