@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeVar
@@ -56,7 +57,7 @@ def parse_probability(value: object) -> float:
 
 
 def as_json(value: object) -> str:
-    """A value as JSON; numbers that are not finite become text, as JSON has none."""
+    """A value as JSON; numbers that are not finite, or too large, become text: JSON has none."""
     return json.dumps(_finite(value), ensure_ascii=False, default=str)
 
 
@@ -64,6 +65,8 @@ def _finite(value: object) -> object:
     match value:
         case float() if not math.isfinite(value):
             return str(value)
+        case int() if abs(value) > sys.float_info.max:
+            return f"{'-' * (value < 0)}1e{int(math.log10(abs(value)))}"
         case Mapping():
             return {str(key): _finite(item) for key, item in value.items()}
         case list() | tuple():
