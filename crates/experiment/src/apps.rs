@@ -114,6 +114,12 @@ pub fn resolve(value: &Value) -> Result<Resolved, ValueError> {
                 TIME.format(video.buffer_ns)
             )
         }
+        if video.cushion_ns == 0 {
+            fail!(
+                "video: the cushion is nothing: the buffer, {}, is too short; write a longer one",
+                TIME.format(video.buffer_ns)
+            )
+        }
         if video.segment_ns.max(video.startup_ns) > video.buffer_ns {
             fail!("video: segment and startup are each to fit into the buffer; write less")
         }
@@ -228,6 +234,7 @@ mod tests {
     fn what_does_not_fit_is_refused() {
         let error = |text: &str| resolve(&json!(text)).expect_err("wrong").to_string();
         assert!(error("video(buffer=30 s, reservoir=20 s)").contains("the buffer is 30 s"));
+        assert!(error("video(segment=1 ns, buffer=1 ns)").contains("the cushion is nothing"));
         assert!(error("video(buffer=2 s)").contains("fit into the buffer"));
         assert!(error("vidoe").contains("did you mean \"video\"?"));
         let error = parse_ladder(&json!(["2 Mbit/s", "1 Mbit/s"])).expect_err("falls").to_string();

@@ -207,8 +207,8 @@ pub static AQMS: &[CallKind] = &[
 pub fn resolve(value: &Value) -> Result<Resolved, ValueError> {
     let aqm = Call::from_value(value, WHAT)?.resolve(AQMS, WHAT)?;
     match aqm.kind.name {
-        "pie" if aqm.whole("update") < MIN_UPDATE => {
-            fail!("pie: update: less than {}; write more", TIME.format(MIN_UPDATE))
+        name @ ("pie" | "fq_pie") if aqm.whole("update") < MIN_UPDATE => {
+            fail!("{name}: update: less than {}; write more", TIME.format(MIN_UPDATE))
         }
         "dualpi2" if aqm.whole("tupdate") < MIN_UPDATE => {
             fail!("dualpi2: tupdate: less than {}; write more", TIME.format(MIN_UPDATE))
@@ -391,6 +391,7 @@ mod tests {
             ("codel(ecn=yes)", "codel: ecn: \"yes\" is not a switch; write on or off"),
             ("fq_codel(queues=0)", "queues: \"0\" is not a whole number from 1 to 65,536"),
             ("pie(update=1 us)", "pie: update: less than 100 us"),
+            ("fq_pie(update=1 ns)", "fq_pie: update: less than 100 us"),
             ("red(min=5 kB)", "both in packets or both in bytes"),
             ("red(min=50 packets)", "min is more than max"),
             ("red(weight=0)", "weight: 0 is nothing"),
