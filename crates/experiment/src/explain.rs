@@ -166,14 +166,24 @@ fn call(topic: &str) -> Option<String> {
             option.default.map_or("must be given".to_owned(), |text| format!("default {text}"));
         (option.name, format!("{}: {} ({default})", option.about, values(option.values)))
     });
-    let example = kind.options.iter().find_map(|option| {
-        let value = match (option.default?, option.values) {
-            ("off", Values::QuantityOrOff(dimension)) => dimension.example,
-            (default, _) => default,
+    Some(described(kind.name, kind.about, lines.collect(), key, example(kind)))
+}
+
+/// A call with every option that must be given, or with the first one.
+fn example(kind: &CallKind) -> Option<String> {
+    let required: Vec<_> = kind.options.iter().filter(|option| option.default.is_none()).collect();
+    let shown = if required.is_empty() { kind.options.iter().take(1).collect() } else { required };
+    let pairs = shown.iter().map(|option| {
+        let value = match (option.default, option.values) {
+            (Some("off") | None, Values::Quantity(of) | Values::QuantityOrOff(of)) => of.example,
+            (None, Values::Count(..)) => "1000",
+            (None, _) => "0.01",
+            (Some(default), _) => default,
         };
-        Some(format!("{}({}={value})", kind.name, option.name))
+        format!("{}={value}", option.name)
     });
-    Some(described(kind.name, kind.about, lines.collect(), key, example))
+    let pairs: Vec<_> = pairs.collect();
+    (!pairs.is_empty()).then(|| format!("{}({})", kind.name, pairs.join(", ")))
 }
 
 fn values(values: Values) -> String {
@@ -293,6 +303,7 @@ fn columns(lines: Vec<(&str, String)>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::call::Call;
     use crate::{Experiment, NoEnvironment};
 
     #[test]
@@ -317,6 +328,20 @@ mod tests {
         ] {
             let text = explain(topic).expect(topic);
             assert!(text.contains(part), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_example_of_every_call_is_valid() {
+        for &(kinds, key) in &CALLS {
+            for kind in kinds {
+                let text = example(kind).unwrap_or_else(|| kind.name.to_owned());
+                let call = Call::from_value(&Value::from(text.as_str()), "a call");
+                assert!(
+                    call.and_then(|call| call.resolve(kinds, "a call")).is_ok(),
+                    "{key}: {text}"
+                );
+            }
         }
     }
 
