@@ -129,6 +129,10 @@ def test_a_flow_that_nothing_limits_is_refused() -> None:
     )
     with pytest.raises(ExperimentError, match=r"^flow.flow-1: nothing limits it: no link"):
         endless.resolve()
+    ends = """link.*.loss=[["0 s", "1 %"], ["1 s", 0]]"""
+    for unlimited in ("link.*.loss=1e-12", "link.*.loss=periodic(every=1000000000)", ends):
+        with pytest.raises(ExperimentError, match="nothing limits it: no link"):
+            endless.override(unlimited).resolve()
     for limited in ("link.*.loss=1e-3", "link.*.rate=1 Mbit/s", "flow.*.bytes=1 MB"):
         endless.override(limited).resolve()
     for limited in ("flow.*.app_rate=1 Mbit/s", "stack_options.receive_window=1000"):
@@ -197,6 +201,15 @@ def test_an_experiment_cannot_be_changed_but_by_replacing_it() -> None:
     assert experiment.replace(duration="5 s").duration == "5 s"
     with pytest.raises(ExperimentError, match=r"^duration: .*lacks a unit"):
         experiment.replace(duration="5")
+
+
+def test_a_number_beyond_all_bounds_is_an_error_that_names_its_key() -> None:
+    with pytest.raises(ExperimentError, match=r'^rate: "1e400" lacks a unit'):
+        Link(name="a", rate=10**400)  # type: ignore[arg-type]
+    with pytest.raises(ExperimentError, match=r'^seeds: "-1e5000" are not seeds'):
+        Experiment(
+            links=[Link(name="a")], flows=[Flow(cc="reno")], duration="1 s", seeds=-(10**5000)
+        )
 
 
 def test_an_error_in_python_names_the_key_as_a_file_would() -> None:

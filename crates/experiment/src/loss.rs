@@ -87,6 +87,16 @@ impl Loss {
         }
     }
 
+    /// The share of packets that are lost in the long run.
+    pub fn mean(&self) -> f64 {
+        match (self, self.model()) {
+            (Loss::Steps(steps), _) => steps.last().map_or(0.0, |step| step.1),
+            (_, (probability, None)) => probability,
+            (_, (_, Some(LossModel::Periodic(every)))) => 1.0 / every as f64,
+            (_, (_, Some(LossModel::GilbertElliott(channel)))) => channel.mean(),
+        }
+    }
+
     /// The probability of independent losses, and another model instead of them.
     pub fn model(&self) -> (f64, Option<LossModel>) {
         match self {

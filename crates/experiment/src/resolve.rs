@@ -37,6 +37,8 @@ const LARGE_WINDOW: u32 = 1 << 17;
 const QUIC_WINDOW: u32 = (100 << 20) / 1419;
 /// Round-trip times after which a window that doubles exceeds any receive window.
 const DOUBLINGS: u64 = 20;
+/// With fewer losses than this, none is expected before a window has doubled that often.
+const FEWEST_LOSSES: f64 = 1.0 / (1 << DOUBLINGS) as f64;
 
 /// A subflow of a flow.
 #[derive(Clone, Debug)]
@@ -509,7 +511,7 @@ impl<'a> Resolver<'a> {
     fn check_limits(&mut self, links: &[Link]) {
         let limits = |link: &&Link| {
             let has_rate = link.rate.is_some() || link.rates.is_some() || link.trace.is_some();
-            has_rate || Loss::parse(&link.loss).is_ok_and(|loss| loss.is_lossy())
+            has_rate || Loss::parse(&link.loss).is_ok_and(|loss| loss.mean() >= FEWEST_LOSSES)
         };
         // The links as written: a trace that cannot be read limits too.
         let written = self.experiment.links.iter().chain(links);
@@ -517,7 +519,7 @@ impl<'a> Resolver<'a> {
         for number in 0..self.experiment.flows.len() {
             if let Some(window) = self.unlimited_window(number, &limited) {
                 let text = format!(
-                    "nothing limits it: no link of its path has a rate or loses packets, and \
+                    "nothing limits it: no link of its path has a rate or loses enough packets, and \
                      within {DOUBLINGS} round-trip times it would have {} packets in flight; give \
                      a link a rate, or the flow bytes or an app_rate",
                     grouped(window)
