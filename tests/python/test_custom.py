@@ -254,6 +254,7 @@ def test_an_exception_comes_back_as_itself_with_where_and_when_it_was_raised() -
         ("Answers(key=cwnd, value=0.5)", "cwnd is 0.5 after on_ack, at 0."),
         ("Answers(key=cwnd, value=inf)", "a window is a finite number of packets, 1 or more"),
         ("Answers(key=cwnd, value=text)", "cwnd is text after on_ack, at 0."),
+        ("Answers(key=cwnd, value=1e-300)", "cwnd is 1e-300 after on_ack, at 0."),
         ("Answers(key=ssthresh, value=nan)", "ssthresh is NaN after on_ack, at 0."),
         ("Answers(key=pacing_rate, value=-1)", "pacing_rate is -1 after on_ack, at 0."),
         ("Fixed(window=-1)", "cwnd is -1 after __init__, at 0"),

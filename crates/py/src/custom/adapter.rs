@@ -9,6 +9,9 @@ use pyo3::prelude::*;
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
+/// Characters of a value that an error shows.
+const MOST_SHOWN: usize = 40;
+
 /// An algorithm object in Python, with its path and the control values read from it.
 #[derive(Debug)]
 pub struct PyAdapter {
@@ -202,7 +205,7 @@ impl PyAdapter {
             "the increase" => "an increase is finite and leaves a window of 1 packet or more",
             _ => "a window after a decrease is a finite number of packets, 0 or more",
         };
-        let name = &self.name;
+        let (name, value) = (&self.name, short(value.to_string()));
         user_error(py, &format!("{name}: {what} is {value} after {method}, at {now}; {valid}"))
     }
 
@@ -267,4 +270,15 @@ fn intern_name(name: String) -> &'static str {
     let leaked: &'static str = Box::leak(name.into_boxed_str());
     names.insert(leaked);
     leaked
+}
+
+/// A value as an error shows it: a long number with its exponent, other text cut.
+fn short(text: String) -> String {
+    if text.chars().count() <= MOST_SHOWN {
+        return text;
+    }
+    match text.parse::<f64>() {
+        Ok(number) if number.is_finite() => format!("{number:e}"),
+        _ => text.chars().take(MOST_SHOWN).collect::<String>() + "...",
+    }
 }
