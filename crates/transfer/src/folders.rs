@@ -1,6 +1,7 @@
 //! Folders that receive files. Each is listed once: its partial files are known from then on.
 
 use crate::error::{TransferError, WithPath};
+use crate::limits::{ENTRY_BYTES, Quota};
 use crate::partial::prefix_of_part;
 use rustix::fs::{FlockOperation, flock};
 use std::collections::HashMap;
@@ -12,24 +13,61 @@ use std::time::Duration;
 const PART_LIFETIME: Duration = Duration::from_secs(7 * 24 * 3600);
 /// Maximum number of known folders. Beyond it they are listed again.
 const MAX_KNOWN: usize = 10_000;
+/// Maximum number of files and folders that a transfer creates.
+const MAX_CREATED: u64 = 10_000_000;
 
 /// Partial files by the beginning of their names.
 type Parts = HashMap<String, Vec<PathBuf>>;
 
-/// The folders that a transfer writes to.
-#[derive(Debug, Default)]
-pub(crate) struct Folders {
+/// The folders that a transfer writes to. What it writes counts against a quota.
+#[derive(Debug)]
+pub(crate) struct Folders<'a> {
+    /// The folder of all, as a canonical path.
+    root: &'a Path,
+    quota: &'a Quota,
+    /// Number of files and folders created.
+    created: u64,
     known: HashMap<PathBuf, Parts>,
 }
 
-impl Folders {
+impl<'a> Folders<'a> {
+    pub(crate) fn new(root: &'a Path, quota: &'a Quota) -> Folders<'a> {
+        Folders { root, quota, created: 0, known: HashMap::new() }
+    }
+
+    /// Counts bytes that are written.
+    pub(crate) fn charge_bytes(&self, bytes: u64) -> Result<(), TransferError> {
+        self.quota.take(self.root, bytes)
+    }
+
+    /// Counts files or folders that are created.
+    pub(crate) fn charge_entries(&mut self, entries: u64) -> Result<(), TransferError> {
+        if self.created + entries > MAX_CREATED {
+            let why = format!("it creates no more than {MAX_CREATED} files and folders at a time");
+            return Err(TransferError::Limit(why));
+        }
+        self.charge_bytes(entries * ENTRY_BYTES)?;
+        self.created += entries;
+        Ok(())
+    }
+
+    /// Creates a folder and those that it is in, if they are missing.
+    pub(crate) fn create(&mut self, folder: &Path) -> Result<(), TransferError> {
+        let is_missing = |part: &&Path| part.symlink_metadata().is_err();
+        match folder.ancestors().take_while(is_missing).count() as u64 {
+            0 => {}
+            missing => self.charge_entries(missing)?,
+        }
+        fs::create_dir_all(folder).with_path(folder)
+    }
+
     /// Creates the folder of a file, and deletes the partial files in it that are too old.
     pub(crate) fn prepare(&mut self, file: &Path) -> Result<(), TransferError> {
         let Some(folder) = file.parent() else { return Ok(()) };
         if self.known.contains_key(folder) {
             return Ok(());
         }
-        fs::create_dir_all(folder).with_path(folder)?;
+        self.create(folder)?;
         if self.known.len() >= MAX_KNOWN {
             self.known.clear();
         }
@@ -64,4 +102,24 @@ fn is_expired(entry: &DirEntry) -> bool {
     let old = age.and_then(|at| at.elapsed().ok()).is_some_and(|age| age > PART_LIFETIME);
     old && File::open(entry.path())
         .is_ok_and(|file| flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::ReceiveLimits;
+
+    #[test]
+    fn a_transfer_creates_a_limited_number_of_folders() -> Result<(), TransferError> {
+        let root = tempfile::tempdir().with_path(Path::new("root"))?;
+        let quota = Quota::new(ReceiveLimits::default());
+        let mut folders = Folders::new(root.path(), &quota);
+        folders.created = MAX_CREATED - 2;
+        folders.create(&root.path().join("a/b"))?;
+        folders.create(&root.path().join("a/b"))?;
+        let refused = folders.create(&root.path().join("c"));
+        assert!(matches!(refused, Err(TransferError::Limit(_))), "{refused:?}");
+        assert!(!root.path().join("c").exists());
+        Ok(())
+    }
 }

@@ -5,11 +5,14 @@ use rustix::fs::statvfs;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+/// Bytes that each new file and folder counts as, at least.
+pub(crate) const ENTRY_BYTES: u64 = 4096;
+
 /// What a receiver of files accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReceiveLimits {
     /// Maximum bytes of data, of all clients of a server together; those that were received in
-    /// vain count too.
+    /// vain count too. Each new file and folder counts as at least 4096 bytes.
     pub max_bytes: u64,
     /// Bytes of the file system that stay free.
     pub keep_free: u64,

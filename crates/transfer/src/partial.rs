@@ -7,6 +7,7 @@
 use crate::error::{TransferError, WithPath};
 use crate::folders::Folders;
 use crate::frame::Entry;
+use crate::limits::ENTRY_BYTES;
 use crate::manifest::modified_ns;
 use blake3::Hasher;
 use rustix::fs::{FlockOperation, flock};
@@ -30,6 +31,8 @@ pub(crate) struct Partial {
     target: Target,
     hasher: Hasher,
     written: u64,
+    /// Bytes up to which the quota was charged.
+    charged: u64,
 }
 
 /// What is there of an offered file.
@@ -94,6 +97,7 @@ impl Partial {
             target: Target::Unopened,
             hasher: Hasher::new(),
             written: 0,
+            charged: 0,
         })))
     }
 
@@ -109,7 +113,11 @@ impl Partial {
     }
 
     /// Prepares for data from this offset on.
-    pub(crate) fn begin(&mut self, from: u64, folders: &mut Folders) -> Result<(), TransferError> {
+    pub(crate) fn begin(
+        &mut self,
+        from: u64,
+        folders: &mut Folders<'_>,
+    ) -> Result<(), TransferError> {
         let existing = self.existing.take();
         if from == 0 {
             return Ok(());
@@ -146,19 +154,24 @@ impl Partial {
     pub(crate) fn write(
         &mut self,
         data: &[u8],
-        folders: &mut Folders,
+        folders: &mut Folders<'_>,
     ) -> Result<(), TransferError> {
+        self.open(folders)?;
+        let written = self.written + data.len() as u64;
+        folders.charge_bytes(written.saturating_sub(self.charged.max(self.written)))?;
         let path = self.part.clone();
         self.open(folders)?.write_all(data).with_path(&path)?;
         self.hasher.update(data);
-        self.written += data.len() as u64;
+        self.written = written;
         Ok(())
     }
 
     /// The partial file; created empty if it is not open.
-    fn open(&mut self, folders: &mut Folders) -> Result<&mut File, TransferError> {
+    fn open(&mut self, folders: &mut Folders<'_>) -> Result<&mut File, TransferError> {
         if let Target::Unopened = self.target {
             folders.prepare(&self.destination)?;
+            folders.charge_entries(1)?;
+            self.charged = ENTRY_BYTES;
             let mut options = OpenOptions::new();
             options.read(true).write(true).create(true).truncate(false).mode(0o600);
             let file = options.open(&self.part).with_path(&self.part)?;
@@ -177,7 +190,7 @@ impl Partial {
     pub(crate) fn finish(
         mut self,
         hash: Option<&str>,
-        folders: &mut Folders,
+        folders: &mut Folders<'_>,
         overwrite: bool,
     ) -> Result<bool, TransferError> {
         let own = self.hasher.finalize().to_hex();

@@ -8,7 +8,7 @@ use crate::partial::{Offer, Partial};
 use crate::safe_path::resolve_for_write;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Names that a receiver accepts at the beginning of paths.
 pub(crate) enum Accepted {
@@ -83,11 +83,12 @@ fn receive_all(
 ) -> Result<(), TransferError> {
     stream.monitor().start(0, 0);
     fs::create_dir_all(root).with_path(root)?;
+    let root = root.canonicalize().with_path(root)?;
     let mut receiver = FileReceiver {
-        root: root.canonicalize().with_path(root)?,
+        root: &root,
         accepted,
         quota,
-        folders: Folders::default(),
+        folders: Folders::new(&root, quota),
         requested: VecDeque::new(),
         damaged: Vec::new(),
         kept: Vec::new(),
@@ -116,10 +117,10 @@ fn receive_all(
 
 struct FileReceiver<'a> {
     /// The folder, as a canonical path.
-    root: PathBuf,
+    root: &'a Path,
     accepted: Accepted,
     quota: &'a Quota,
-    folders: Folders,
+    folders: Folders<'a>,
     /// Requested files in order. Received data belongs to the first.
     requested: VecDeque<Partial>,
     damaged: Vec<String>,
@@ -133,13 +134,13 @@ impl FileReceiver<'_> {
         if !self.accepted.admit(&entry.path) {
             return Err(TransferError::Protocol(format!("{:?} was not requested", entry.path)));
         }
-        let Some(destination) = resolve_for_write(&self.root, &entry.path) else {
+        let Some(destination) = resolve_for_write(self.root, &entry.path) else {
             let why = format!("{:?} is not a path that stays below the folder", entry.path);
             return Err(TransferError::Protocol(why));
         };
         let Some(size) = entry.size else {
             stream.monitor().count_name(&entry.path, 0);
-            return fs::create_dir_all(&destination).with_path(&destination);
+            return self.folders.create(&destination);
         };
         if self.requested.len() >= MAX_OUTSTANDING {
             return Err(TransferError::Protocol("too many files are announced at once".to_owned()));
@@ -156,7 +157,7 @@ impl FileReceiver<'_> {
             }
             Offer::Wanted(partial) => {
                 let (bytes, hash) = partial.existing();
-                self.quota.check(&self.root, size.saturating_sub(bytes))?;
+                self.quota.check(self.root, size.saturating_sub(bytes))?;
                 self.requested.push_back(*partial);
                 stream.send(&ReceiverMessage::Have { bytes, hash })
             }
@@ -176,7 +177,6 @@ impl FileReceiver<'_> {
             let why = format!("{} is longer than announced", partial.path());
             return Err(TransferError::Protocol(why));
         }
-        self.quota.take(&self.root, data.len() as u64)?;
         partial.write(data, &mut self.folders)
     }
 

@@ -37,7 +37,8 @@ class Limits:
     """What a receiver of files accepts.
 
     Attributes:
-        max_bytes: Maximum bytes of data in all, of all clients of a server; None for no limit.
+        max_bytes: Maximum bytes of data in all, of all clients of a server; None for no limit. Each
+            new file and folder counts as at least 4096 bytes.
         keep_free: Bytes of the file system that stay free.
         overwrite: Whether existing files with other content are replaced.
     """

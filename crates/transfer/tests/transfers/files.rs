@@ -432,7 +432,7 @@ fn push_limited(limits: ReceiveLimits, name: &str) -> (Result<(), TransferError>
 
 #[test]
 fn a_server_keeps_to_its_limits() {
-    let (done, found) = push_limited(ReceiveLimits { max_bytes: 501, ..ANY }, "c");
+    let (done, found) = push_limited(ReceiveLimits { max_bytes: 8192, ..ANY }, "c");
     assert!(done.is_ok() && found == ["a", "b", "c"], "{done:?} {found:?}");
     for limits in
         [ReceiveLimits { max_bytes: 499, ..ANY }, ReceiveLimits { keep_free: u64::MAX / 2, ..ANY }]

@@ -1,7 +1,9 @@
 //! Peers that do not keep to the protocol, or use it against the other side.
 
 use crate::harness::*;
-use dumbbell_transfer::{ServerConfig, TransferError, TransferMonitor, pull, push, serve};
+use dumbbell_transfer::{
+    ReceiveLimits, ServerConfig, TransferError, TransferMonitor, pull, push, serve,
+};
 use dumbbell_udt::io::{Key, Listener, Settings, Socket};
 use std::fs;
 use std::path::Path;
@@ -51,6 +53,12 @@ impl Peer {
         true
     }
 
+    fn offer_folder(&self, path: &str) {
+        self.say(&format!(
+            r#"{{"entry":{{"path":"{path}","size":null,"modified":1,"mode":493}}}}"#
+        ));
+    }
+
     fn offer(&self, path: &str, size: u64, modified: u64) {
         let path = serde_json::to_string(path).expect("it is text");
         self.say(&format!(
@@ -58,6 +66,9 @@ impl Peer {
         ));
     }
 }
+
+/// The hash of an empty file.
+const EMPTY: &str = "af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262";
 
 /// Asks for `path` of a server that answers by offering `offers`, each of an empty file.
 fn pull_from_false_server(path: &str, into: &Path, offers: &[&str]) -> Result<(), TransferError> {
@@ -74,8 +85,7 @@ fn pull_from_false_server(path: &str, into: &Path, offers: &[&str]) -> Result<()
                     return;
                 }
                 peer.say(r#"{"begin":0}"#);
-                let empty = "af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262";
-                peer.say(&format!(r#"{{"end":"{empty}"}}"#));
+                peer.say(&format!(r#"{{"end":"{EMPTY}"}}"#));
             }
             peer.say(r#""over""#);
             peer.hear();
@@ -140,6 +150,37 @@ fn a_client_has_at_most_64_open_offers() {
         let answer = peer.hear();
         assert_eq!(answer.contains("have"), offer < 64, "{answer}");
     }
+}
+
+#[test]
+fn new_folders_and_empty_files_count_against_the_limits() {
+    let start = |limits| {
+        let there = folder();
+        let config = ServerConfig { limits, ..patient() };
+        (Server::start(there.path(), &free_address(), &settings(), config), there)
+    };
+    for limits in [
+        ReceiveLimits { max_bytes: 40_960, ..ANY },
+        ReceiveLimits { keep_free: u64::MAX / 2, ..ANY },
+    ] {
+        let (server, there) = start(limits);
+        let peer = Peer::requesting(&server, r#""push""#);
+        peer.offer_folder(&["a"; 256].join("/"));
+        assert!(peer.hear().contains("refused"));
+        assert_eq!(names(there.path()), [""; 0]);
+    }
+    let (server, there) = start(ReceiveLimits { max_bytes: 40_960, ..ANY });
+    let peer = Peer::requesting(&server, r#""push""#);
+    peer.offer_folder("in");
+    let refusal = (0..100).find_map(|file| {
+        peer.offer(&format!("in/{file}"), 0, 1);
+        let answer = peer.hear();
+        peer.say(r#"{"begin":0}"#);
+        peer.say(&format!(r#"{{"end":"{EMPTY}"}}"#));
+        answer.contains("refused").then_some(answer)
+    });
+    assert!(refusal.is_some_and(|why| why.contains("max-bytes")));
+    assert_eq!(names(&there.path().join("in")).len(), 9);
 }
 
 #[test]
