@@ -109,7 +109,7 @@ impl Reordering {
 pub struct ReceiverStats {
     /// Received data packets.
     pub packets: u64,
-    /// Received data packets that were duplicates or beyond the receive buffer.
+    /// Received data packets that were duplicates, too long, or beyond the receive buffer.
     pub discarded: u64,
     /// Packets found missing.
     pub missing: u64,
@@ -189,6 +189,11 @@ impl Receiver {
         payload: &[u8],
     ) {
         self.stats.packets += 1;
+        // The window limits packets, so that longer ones would exceed the buffer.
+        if data.length > self.max_payload {
+            self.stats.discarded += 1;
+            return;
+        }
         self.packets_since_ack += 1;
         self.arrival_rate.on_arrival(arrival.at);
         self.reordering.on_packet(now, data.timestamp);

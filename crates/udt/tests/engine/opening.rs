@@ -4,7 +4,8 @@ use crate::end::{End, config, pair};
 use crate::path::{Conditions, Network};
 use dumbbell_net::Endpoint;
 use dumbbell_udt::{
-    CloseReason, Connection, Handshake, Mode, Packet, RequestType, Role, Seq, TransportOptions,
+    CloseReason, Connection, DataHeader, Handshake, MessagePart, Mode, Packet, RequestType, Role,
+    Seq, TransportOptions,
 };
 use dumbbell_units::{Rate, Span, Time};
 
@@ -122,4 +123,24 @@ fn both_ends_use_the_smaller_mss() {
     // UDT's initial rate is one packet per microsecond for any packet size.
     let rate = connection.sender_stats().pacing_rate.expect("UDT paces");
     assert_eq!(rate, Rate::from_bytes_per_sec(532e6));
+}
+
+#[test]
+fn a_packet_longer_than_the_agreed_payload_is_discarded() {
+    let small = TransportOptions { mss: 576, ..TransportOptions::default() };
+    let [client, _] = pair(&TransportOptions::default(), Mode::Stream, 1);
+    let [_, listener] = pair(&small, Mode::Stream, 1);
+    let mut network = Network::new([client, listener], Conditions::CLEAN, 1);
+    network.run_until(Span::from_secs(1), both_open);
+    let now = network.now;
+    let server = network.ends[1].connection().expect("it is open");
+    for (length, discarded) in [(533, 1), (65_000, 2), (532, 2)] {
+        let (seq, message) = (Seq::new(1), MessagePart::from_word(0xe000_0001));
+        let data = DataHeader { seq, message, timestamp: 1, length };
+        server.receive(now, &Packet::Data(data), &vec![7; usize::from(length)]);
+        assert_eq!(server.receiver_stats().discarded, discarded, "{length} bytes");
+    }
+    network.run_for(Span::from_millis(100));
+    let server = network.ends[1].connection().expect("it is open");
+    assert_eq!(server.read(&mut [0; 2000]), 532);
 }
