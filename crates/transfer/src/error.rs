@@ -35,13 +35,13 @@ pub enum TransferError {
         why: &'static str,
     },
     /// These files failed the integrity check, or changed during the transfer.
-    #[error("{} did not arrive intact: {}", of_files(.0.len()), listed(.0))]
+    #[error("{} did not arrive intact: {}", of_files(.0.len()), FileNames::of(.0).listed())]
     Damaged(Vec<String>),
     /// The receiver has other files of these names, and keeps them.
-    #[error("{} exist with other content, and were not replaced: {}", of_files(.0.len()), listed(.0))]
-    Exists(Vec<String>),
+    #[error("{} exist with other content, and were not replaced: {}", of_files(.0.count), .0.listed())]
+    Exists(FileNames),
     /// The peer ended the transfer without these paths, which were requested.
-    #[error("the peer did not send {}", listed(.0))]
+    #[error("the peer did not send {}", FileNames::of(.0).listed())]
     Missing(Vec<String>),
     /// A limit of the receiver; the text says which.
     #[error("{0}")]
@@ -64,14 +64,37 @@ fn of_files(number: usize) -> String {
     if number == 1 { "1 file".to_owned() } else { format!("{number} files") }
 }
 
-/// Names of a peer, as many as fit a line.
-fn listed(names: &[String]) -> String {
-    const SHOWN: usize = 10;
-    let mut text = names.iter().take(SHOWN).map(|name| printable(name)).collect::<Vec<_>>();
-    if names.len() > SHOWN {
-        text.push(format!("{} more", names.len() - SHOWN));
+/// Names of any number of files, of which those that fit a line are kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FileNames {
+    /// The first names, with control characters escaped.
+    pub first: Vec<String>,
+    /// Number of all files.
+    pub count: usize,
+}
+
+impl FileNames {
+    fn of(names: &[String]) -> FileNames {
+        let mut of = FileNames::default();
+        names.iter().for_each(|name| of.push(name));
+        of
     }
-    text.join(", ")
+
+    /// Adds a file.
+    pub(crate) fn push(&mut self, name: &str) {
+        const SHOWN: usize = 10;
+        self.count += 1;
+        if self.first.len() < SHOWN {
+            self.first.push(printable(name));
+        }
+    }
+
+    fn listed(&self) -> String {
+        match self.count - self.first.len() {
+            0 => self.first.join(", "),
+            more => format!("{}, {more} more", self.first.join(", ")),
+        }
+    }
 }
 
 impl TransferError {

@@ -34,7 +34,7 @@ pub use fuzz::fuzz_peer;
 
 pub use bench::{BenchLimit, bench};
 pub use client::{RetryPolicy, pull, push};
-pub use error::TransferError;
+pub use error::{FileNames, TransferError};
 pub use limits::ReceiveLimits;
 pub use list::{ListedFile, list, manifest};
 pub use monitor::{Progress, Sample, TransferMonitor};

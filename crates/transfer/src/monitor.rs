@@ -8,6 +8,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+/// Maximum number of events that are kept, and of names that are counted.
+const MAX_EVENTS: usize = 1000;
+const MAX_NAMES: usize = 1000;
+
 /// Shared handle by which another thread reads a transfer's progress and stops it.
 #[derive(Debug, Default)]
 pub struct TransferMonitor {
@@ -27,7 +31,7 @@ struct Inner {
     /// The current file.
     file: String,
     /// Names of the transferred files and folders without what is in them, and the number of files
-    /// of each.
+    /// of each; no more than [`MAX_NAMES`].
     names: BTreeMap<String, u64>,
     /// The monitor whose progress this one shows.
     shown: Option<Arc<TransferMonitor>>,
@@ -50,7 +54,7 @@ pub struct Progress {
     /// Files completed, and total files.
     pub files: (u64, u64),
     /// Names of the transferred files and folders, without what is in them, and the number of files
-    /// of each that were written or sent.
+    /// of each that were written or sent. No more than 1000, with control characters escaped.
     pub names: Vec<(String, u64)>,
     /// Last sample of the connection's statistics.
     pub statistics: Option<Statistics>,
@@ -97,7 +101,7 @@ impl TransferMonitor {
             total: number(&self.total),
             resumed: number(&self.resumed),
             files: (number(&self.files), number(&self.all_files)),
-            names: inner.names.iter().map(|(name, &files)| (name.clone(), files)).collect(),
+            names: inner.names.iter().map(|(name, &files)| (printable(name), files)).collect(),
             statistics: inner.latest,
         }
     }
@@ -114,7 +118,7 @@ impl TransferMonitor {
         }
     }
 
-    /// Takes the log messages since the last call.
+    /// Takes the log messages since the last call, of which the last 1000 are kept.
     pub fn take_events(&self) -> Vec<String> {
         std::mem::take(&mut self.inner().events)
     }
@@ -123,7 +127,13 @@ impl TransferMonitor {
     pub(crate) fn log_event(&self, event: &str) {
         match &self.parent {
             Some(parent) => parent.log_event(event),
-            None => self.inner().events.push(printable(event)),
+            None => {
+                let mut inner = self.inner();
+                if inner.events.len() == MAX_EVENTS {
+                    inner.events.remove(0);
+                }
+                inner.events.push(printable(event));
+            }
         }
     }
 
@@ -191,8 +201,10 @@ impl TransferMonitor {
     pub(crate) fn count_name(&self, path: &str, files: u64) {
         let name = path.split('/').next().unwrap_or_default();
         let mut inner = self.inner();
+        let is_full = inner.names.len() == MAX_NAMES;
         match inner.names.get_mut(name) {
             Some(known) => *known += files,
+            None if is_full => {}
             None => drop(inner.names.insert(name.to_owned(), files)),
         }
     }
@@ -229,5 +241,31 @@ impl TransferMonitor {
         let mut inner = self.inner();
         inner.latest = Some(statistics);
         inner.samples.push(Sample { statistics, internals, connection });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_monitor_keeps_the_last_1000_events_and_the_first_1000_names() {
+        let monitor = TransferMonitor::new();
+        for number in 0..1500 {
+            monitor.log_event(&number.to_string());
+            monitor.count_name(&format!("{number}/in"), 1);
+        }
+        monitor.count_name("0/in", 1);
+        let events = monitor.take_events();
+        assert_eq!((events.len(), &events[0][..], &events[999][..]), (1000, "500", "1499"));
+        let names = monitor.progress().names;
+        assert_eq!((names.len(), &names[0]), (1000, &("0".to_owned(), 2)));
+    }
+
+    #[test]
+    fn names_are_shown_without_marks_that_change_their_direction() {
+        let monitor = TransferMonitor::new();
+        monitor.count_name("\u{202e}gpj.exe", 1);
+        assert_eq!(monitor.progress().names, [("\\u{202e}gpj.exe".to_owned(), 1)]);
     }
 }

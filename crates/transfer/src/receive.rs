@@ -1,6 +1,6 @@
 //! The receiver of files.
 
-use crate::error::{TransferError, WithPath};
+use crate::error::{FileNames, TransferError, WithPath};
 use crate::folders::Folders;
 use crate::frame::{Entry, Frame, FrameStream, MAX_OUTSTANDING, ReceiverMessage, SenderMessage};
 use crate::limits::Quota;
@@ -9,6 +9,9 @@ use crate::safe_path::resolve_for_write;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs;
 use std::path::Path;
+
+/// Bytes of the names of damaged files, at which a transfer ends. They fit a message.
+const MAX_DAMAGED: usize = 1 << 18;
 
 /// Names that a receiver accepts at the beginning of paths.
 pub(crate) enum Accepted {
@@ -91,7 +94,8 @@ fn receive_all(
         folders: Folders::new(&root, quota),
         requested: VecDeque::new(),
         damaged: Vec::new(),
-        kept: Vec::new(),
+        damaged_bytes: 0,
+        kept: FileNames::default(),
     };
     loop {
         let offer = match stream.recv::<SenderMessage>()? {
@@ -124,8 +128,9 @@ struct FileReceiver<'a> {
     /// Requested files in order. Received data belongs to the first.
     requested: VecDeque<Partial>,
     damaged: Vec<String>,
+    damaged_bytes: usize,
     /// Files that were not replaced.
-    kept: Vec<String>,
+    kept: FileNames,
 }
 
 impl FileReceiver<'_> {
@@ -135,7 +140,7 @@ impl FileReceiver<'_> {
             return Err(TransferError::Protocol(format!("{:?} was not requested", entry.path)));
         }
         let Some(destination) = resolve_for_write(self.root, &entry.path) else {
-            let why = format!("{:?} is not a path that stays below the folder", entry.path);
+            let why = format!("{:?} leads out of the folder, or is not allowed", entry.path);
             return Err(TransferError::Protocol(why));
         };
         let Some(size) = entry.size else {
@@ -152,7 +157,7 @@ impl FileReceiver<'_> {
                 stream.send(&ReceiverMessage::Unchanged)
             }
             Offer::Exists => {
-                self.kept.push(entry.path.clone());
+                self.kept.push(&entry.path);
                 stream.send(&ReceiverMessage::Exists)
             }
             Offer::Wanted(partial) => {
@@ -187,6 +192,11 @@ impl FileReceiver<'_> {
         if partial.finish(hash, &mut self.folders, self.quota.overwrites())? {
             stream.monitor().count_name(&path, 1);
         } else {
+            self.damaged_bytes += path.len() + 4;
+            if self.damaged_bytes > MAX_DAMAGED {
+                let why = format!("{} files are damaged", self.damaged.len() + 1);
+                return Err(TransferError::Limit(why));
+            }
             self.damaged.push(path);
         }
         stream.monitor().end_file();
@@ -204,7 +214,7 @@ impl FileReceiver<'_> {
         if !self.damaged.is_empty() {
             return Err(TransferError::Damaged(self.damaged));
         }
-        if self.kept.is_empty() { Ok(()) } else { Err(TransferError::Exists(self.kept)) }
+        if self.kept.count == 0 { Ok(()) } else { Err(TransferError::Exists(self.kept)) }
     }
 }
 

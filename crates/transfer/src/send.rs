@@ -1,6 +1,6 @@
 //! The sender of files.
 
-use crate::error::{TransferError, WithPath};
+use crate::error::{FileNames, TransferError, WithPath};
 use crate::frame::{CHUNK, FrameStream, MAX_OUTSTANDING, ReceiverMessage, SenderMessage};
 use crate::manifest::{SourceFile, modified_ns};
 use blake3::Hasher;
@@ -44,7 +44,7 @@ fn send_all(stream: &mut FrameStream, items: &[SourceFile]) -> Result<(), Transf
     let files = items.iter().filter(|item| item.entry.size.is_some()).count() as u64;
     stream.monitor().start(files, items.iter().filter_map(|item| item.entry.size).sum());
     let mut announced: VecDeque<&SourceFile> = VecDeque::new();
-    let (mut items, mut kept) = (items.iter(), Vec::new());
+    let (mut items, mut kept) = (items.iter(), FileNames::default());
     let mut frame = vec![0; 4 + CHUNK];
     loop {
         while announced.len() < MAX_OUTSTANDING
@@ -64,7 +64,7 @@ fn send_all(stream: &mut FrameStream, items: &[SourceFile]) -> Result<(), Transf
             ReceiverMessage::Unchanged => {
                 stream.monitor().skip_file(&item.entry.path, item.entry.size.unwrap_or(0));
             }
-            ReceiverMessage::Exists => kept.push(item.entry.path.clone()),
+            ReceiverMessage::Exists => kept.push(&item.entry.path),
             ReceiverMessage::Busy(why) => return Err(TransferError::Busy(why)),
             ReceiverMessage::Refused(why) => return Err(TransferError::Refused(why)),
             ReceiverMessage::Done(_) => {
@@ -74,7 +74,7 @@ fn send_all(stream: &mut FrameStream, items: &[SourceFile]) -> Result<(), Transf
     }
     stream.send(&SenderMessage::Over)?;
     match stream.recv_message()? {
-        ReceiverMessage::Done(damaged) if damaged.is_empty() && kept.is_empty() => Ok(()),
+        ReceiverMessage::Done(damaged) if damaged.is_empty() && kept.count == 0 => Ok(()),
         ReceiverMessage::Done(damaged) if damaged.is_empty() => Err(TransferError::Exists(kept)),
         ReceiverMessage::Done(damaged) => Err(TransferError::Damaged(damaged)),
         ReceiverMessage::Refused(why) => Err(TransferError::Refused(why)),

@@ -19,8 +19,7 @@ pub(crate) fn printable(text: &str) -> String {
 
 /// Whether a character only shows itself.
 fn is_harmless(char: char) -> bool {
-    let directs =
-        matches!(char, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let directs = matches!(char, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     !char.is_control() && !directs
 }
 

@@ -184,6 +184,22 @@ fn new_folders_and_empty_files_count_against_the_limits() {
 }
 
 #[test]
+fn a_transfer_with_too_many_damaged_files_ends() {
+    let there = folder();
+    let server = Server::of(there.path(), &settings());
+    let peer = Peer::requesting(&server, r#""push""#);
+    let long = vec!["a".repeat(250); 200].join("/");
+    let refusal = (0..10).find_map(|number| {
+        peer.offer(&format!("{long}/{number}"), 5, 1);
+        let answer = peer.hear();
+        peer.say(r#"{"begin":0}"#);
+        peer.say(r#""failed""#);
+        answer.contains("refused").then_some(answer)
+    });
+    assert_eq!(refusal.as_deref(), Some(r#"{"refused":"6 files are damaged"}"#));
+}
+
+#[test]
 fn offers_expire_if_their_client_falls_silent() {
     let there = folder();
     let config = ServerConfig { max_silence: Duration::from_millis(300), ..patient() };
