@@ -5,12 +5,16 @@ use crate::error::{TransferError, WithPath};
 use crate::frame::{Entry, FrameStream, Operation, SenderMessage};
 use crate::manifest::{self, walk};
 use crate::monitor::TransferMonitor;
-use crate::partial::SUFFIX;
+use crate::partial::is_part_name;
 use crate::text::printable;
 use dumbbell_udt::io::Settings;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// Maximum number of entries of a listing, and bytes of their names.
+const MAX_ENTRIES: usize = 1_000_000;
+const MAX_NAMES: usize = 100_000_000;
 
 /// A file or folder in a listing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,7 +37,7 @@ impl From<Entry> for ListedFile {
 /// Lists a folder of a server, by its path relative to the server's folder; `"."` is that itself.
 ///
 /// # Errors
-/// If the server refuses, or the connection fails.
+/// If the server refuses or lists too much, or the connection fails.
 pub fn list(
     peer: &str,
     path: &str,
@@ -42,17 +46,39 @@ pub fn list(
 ) -> Result<Vec<ListedFile>, TransferError> {
     let policy = RetryPolicy { max_retries: 0, ..RetryPolicy::default() };
     let mut stream = connect(peer, Operation::List(path.to_owned()), settings, policy, monitor)?;
-    let mut found = Vec::new();
+    let mut found = Listing::default();
     loop {
         match stream.recv_message()? {
-            SenderMessage::Entry(entry) => found.push(entry.into()),
+            SenderMessage::Entry(entry) => found.push(entry.into())?,
             SenderMessage::Over => break,
             SenderMessage::Refused(why) => return Err(TransferError::Refused(why)),
             _ => return Err(TransferError::Protocol("expected a listing".to_owned())),
         }
     }
     disconnect(&stream);
-    Ok(found)
+    Ok(found.files)
+}
+
+/// A listing of limited size.
+#[derive(Default)]
+struct Listing {
+    files: Vec<ListedFile>,
+    /// Bytes of names.
+    names: usize,
+}
+
+impl Listing {
+    fn push(&mut self, file: ListedFile) -> Result<(), TransferError> {
+        self.names += file.name.len();
+        if self.files.len() == MAX_ENTRIES || self.names > MAX_NAMES {
+            let why = format!(
+                "the peer lists more than {MAX_ENTRIES} files, or {MAX_NAMES} bytes of names"
+            );
+            return Err(TransferError::Limit(why));
+        }
+        self.files.push(file);
+        Ok(())
+    }
 }
 
 /// Lists what [`push`](crate::push) would send.
@@ -80,11 +106,26 @@ pub(crate) fn serve_list(stream: &FrameStream, folder: &Path) -> Result<(), Tran
 pub(crate) fn children(folder: &Path) -> Result<Vec<PathBuf>, TransferError> {
     let is_offered = |path: &PathBuf| {
         let kind = fs::symlink_metadata(path).map(|found| found.is_file() || found.is_dir());
-        let is_part = path.extension().is_some_and(|extension| extension == SUFFIX);
-        kind.unwrap_or(false) && !is_part
+        kind.unwrap_or(false) && !path.file_name().is_some_and(is_part_name)
     };
     let entries = fs::read_dir(folder).with_path(folder)?.flatten();
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(is_offered).collect();
     paths.sort();
     Ok(paths)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_listing_has_limited_size() {
+        let named = |length| ListedFile { name: "x".repeat(length), size: None, modified: 0 };
+        let mut many = Listing::default();
+        assert!((0..MAX_ENTRIES).all(|_| many.push(named(1)).is_ok()));
+        assert!(matches!(many.push(named(1)), Err(TransferError::Limit(_))));
+        let mut long = Listing::default();
+        assert!((0..100).all(|_| long.push(named(1_000_000)).is_ok()));
+        assert!(matches!(long.push(named(1)), Err(TransferError::Limit(_))));
+    }
 }

@@ -3,6 +3,7 @@
 use crate::error::{TransferError, WithPath};
 use crate::frame::Entry;
 use crate::monitor::TransferMonitor;
+use crate::partial::is_part_name;
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs::{self, Metadata};
@@ -18,7 +19,8 @@ pub(crate) struct SourceFile {
 }
 
 /// Lists files and folders recursively, in the order of names, folders before their contents. Each
-/// path is named by its last component, a link by its own name. Links and special files inside folders are skipped and logged.
+/// path is named by its last component, a link by its own name. Links, special and partial files inside
+/// folders are skipped and logged.
 ///
 /// # Errors
 /// If a path cannot be read, has a name that cannot be transferred, or has the same name as another one.
@@ -50,7 +52,7 @@ pub(crate) fn walk(
             count => format!(" and {count} more"),
         };
         let first = first.display();
-        monitor.log_event(&format!("skipped links and special files: {first}{others}"));
+        monitor.log_event(&format!("skipped links, special and partial files: {first}{others}"));
     }
     Ok(items)
 }
@@ -87,14 +89,11 @@ fn add(
     inside.sort();
     for path in inside {
         let found = fs::symlink_metadata(&path).with_path(&path)?;
-        if path.extension().is_some_and(|extension| extension == crate::partial::SUFFIX) {
-            continue;
-        }
-        if !found.is_file() && !found.is_dir() {
+        let own = path.file_name().unwrap_or_default();
+        if !found.is_file() && !found.is_dir() || is_part_name(own) {
             left_out.push(path);
             continue;
         }
-        let own = path.file_name().unwrap_or_default();
         let own = wire_name(own).map_err(|why| TransferError::Path { path: path.clone(), why })?;
         add(&path, format!("{name}/{own}"), &found, items, left_out)?;
     }
@@ -108,6 +107,9 @@ pub(crate) fn wire_name(name: &OsStr) -> Result<&str, &'static str> {
         Some(name) if name.contains('\\') => Err("its name contains a backslash"),
         Some(name) if name.contains(char::is_control) => {
             Err("its name contains a control character")
+        }
+        Some(_) if is_part_name(name) => {
+            Err("its name ends in .dumbbell-part, as those of partial files, which are deleted")
         }
         Some(name) => Ok(name),
     }

@@ -11,6 +11,7 @@ use crate::limits::ENTRY_BYTES;
 use crate::manifest::modified_ns;
 use blake3::Hasher;
 use rustix::fs::{FlockOperation, flock};
+use std::ffi::OsStr;
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
@@ -19,7 +20,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, UNIX_EPOCH};
 
 /// File name extension of partial files.
-pub(crate) const SUFFIX: &str = "dumbbell-part";
+const SUFFIX: &str = "dumbbell-part";
 
 /// A file being received.
 pub(crate) struct Partial {
@@ -280,6 +281,12 @@ fn prefix(destination: &Path) -> String {
         return format!(".{own}.");
     }
     format!(".{}.", &blake3::hash(own.as_bytes()).to_hex()[..32])
+}
+
+/// Whether a name ends as those of partial files, which no other file may have: it would be deleted.
+pub(crate) fn is_part_name(name: &OsStr) -> bool {
+    let stem = name.as_encoded_bytes().strip_suffix(SUFFIX.as_bytes());
+    stem.is_some_and(|stem| stem.ends_with(b"."))
 }
 
 /// The [`prefix`] of a partial file's name; `None` for another name.

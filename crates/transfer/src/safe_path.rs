@@ -1,5 +1,6 @@
 //! Validation of paths received from the peer.
 
+use crate::partial::is_part_name;
 use std::path::{Component, Path, PathBuf};
 
 /// Maximum number of components of a path, and maximum length of each, bytes.
@@ -21,9 +22,13 @@ pub(crate) fn resolve(root: &Path, path: &str) -> Option<PathBuf> {
     fine.then(|| names.iter().fold(root.to_owned(), |path, name| path.join(name)))
 }
 
-/// As [`resolve`], for a path to write: also `None` if a link leads out of `root`, which is canonical.
+/// As [`resolve`], for a path to write: also `None` if a link leads out of `root`, which is canonical, or
+/// a name is one of a partial file.
 pub(crate) fn resolve_for_write(root: &Path, path: &str) -> Option<PathBuf> {
     let destination = resolve(root, path)?;
+    if path.split('/').any(|name| is_part_name(name.as_ref())) {
+        return None;
+    }
     let there = destination.ancestors().find(|part| part.symlink_metadata().is_ok())?;
     there.canonicalize().is_ok_and(|real| real.starts_with(root)).then_some(destination)
 }
@@ -57,7 +62,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn writes_do_not_follow_links_out_of_the_folder() -> std::io::Result<()> {
+    fn writes_stay_in_the_folder_and_away_from_partial_files() -> std::io::Result<()> {
         let (root, other) = (tempfile::tempdir()?, tempfile::tempdir()?);
         let root = &root.path().canonicalize()?;
         std::fs::create_dir(root.join("a"))?;
@@ -66,6 +71,9 @@ mod tests {
         std::os::unix::fs::symlink(root.join("nowhere"), root.join("dangling"))?;
         for good in ["b", "a/b", "c/d/e", "in/b"] {
             assert_eq!(resolve_for_write(root, good), Some(root.join(good)));
+        }
+        for bad in ["x.dumbbell-part", ".dumbbell-part/x", "a/.b.0123456789abcdef.dumbbell-part"] {
+            assert_eq!(resolve_for_write(root, bad), None, "{bad}");
         }
         for bad in ["out", "out/b", "out/c/d", "dangling", "dangling/b", ".."] {
             assert_eq!(resolve_for_write(root, bad), None, "{bad}");

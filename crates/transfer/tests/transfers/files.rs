@@ -46,10 +46,11 @@ fn pushed_and_pulled_folders_are_identical() {
 }
 
 #[test]
-fn links_in_a_folder_are_skipped_and_logged() {
+fn links_and_partial_files_in_a_folder_are_skipped_and_logged() {
     let (here, there) = (folder(), folder());
     let root = here.path().join("photos");
     write(&root.join("one"), b"1");
+    write(&root.join("x.dumbbell-part"), b"2");
     for name in ["to-one", "to-nowhere"] {
         symlink(name.trim_start_matches("to-"), root.join(name)).expect("it can be made");
     }
@@ -57,8 +58,8 @@ fn links_in_a_folder_are_skipped_and_logged() {
     let monitor = Arc::new(TransferMonitor::new());
     push(&server.address, std::slice::from_ref(&root), None, &settings(), quick(), &monitor)
         .expect("it arrives");
-    let logged = format!("skipped links and special files: {}", root.display());
-    assert_eq!(monitor.take_events(), [format!("{logged}/to-nowhere and 1 more")]);
+    let logged = format!("skipped links, special and partial files: {}", root.display());
+    assert_eq!(monitor.take_events(), [format!("{logged}/to-nowhere and 2 more")]);
     assert_eq!(names(&there.path().join("photos")), ["one"]);
 }
 
@@ -214,11 +215,13 @@ fn a_server_logs_why_a_client_stopped_receiving() {
 }
 
 #[test]
-fn a_name_with_a_backslash_is_rejected_before_connecting() {
+fn names_that_no_receiver_accepts_are_rejected_before_connecting() {
     let here = folder();
-    let file = write(&here.path().join("a\\b"), b"x");
-    let refused = push("127.0.0.1:1", &[file], None, &settings(), quick(), &Arc::default());
-    assert!(matches!(refused, Err(TransferError::Path { .. })), "{refused:?}");
+    for name in ["a\\b", "a.dumbbell-part"] {
+        let file = write(&here.path().join(name), b"x");
+        let refused = push("127.0.0.1:1", &[file], None, &settings(), quick(), &Arc::default());
+        assert!(matches!(refused, Err(TransferError::Path { .. })), "{refused:?}");
+    }
 }
 
 #[test]
