@@ -27,6 +27,9 @@ pub struct RetryPolicy {
     pub sample_interval: Duration,
     /// Timeout of the server's response, which comes late if the server is at its maximum of clients.
     pub response_timeout: Duration,
+    /// Maximum time without data or messages that are expected of the server, or in which it takes
+    /// none; it may have to hash a large part of a file meanwhile.
+    pub max_silence: Duration,
 }
 
 impl Default for RetryPolicy {
@@ -37,6 +40,7 @@ impl Default for RetryPolicy {
             delay,
             sample_interval: interval,
             response_timeout: Duration::from_secs(60),
+            max_silence: Duration::from_secs(3600),
         }
     }
 }
@@ -136,9 +140,11 @@ pub(crate) fn connect(
         peer.to_socket_addrs().map_err(dumbbell_udt::io::Error::from)?.collect();
     let mut socket = Socket::connect(&addresses[..], settings)?;
     socket.set_read_timeout(Some(POLL_INTERVAL));
+    socket.set_write_timeout(Some(POLL_INTERVAL));
     let socket = Arc::new(socket);
     monitor.sample_periodically(&socket, policy.sample_interval);
     let mut stream = FrameStream::new(socket, monitor.clone());
+    stream.set_max_silence(policy.max_silence);
     let ack_interval = settings.options.ack_interval;
     stream.send(&Request { version: VERSION, ack_interval, want })?;
     match stream.recv_first(policy.response_timeout)? {

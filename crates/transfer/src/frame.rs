@@ -129,7 +129,7 @@ pub(crate) struct FrameStream {
     buffer: Vec<u8>,
     /// Deadline of the current read.
     deadline: Option<Instant>,
-    /// Maximum time without a frame.
+    /// Maximum time without a frame, and without room for one that is sent.
     max_silence: Option<Duration>,
 }
 
@@ -146,7 +146,7 @@ impl FrameStream {
         &self.socket
     }
 
-    /// Limits the time without a frame from the peer.
+    /// Limits the time without a frame from the peer, and without room for a frame to it.
     pub(crate) fn set_max_silence(&mut self, silence: Duration) {
         self.max_silence = Some(silence);
     }
@@ -154,17 +154,30 @@ impl FrameStream {
     /// Sends a message.
     pub(crate) fn send(&self, message: &impl Serialize) -> Result<(), TransferError> {
         let message = serde_json::to_vec(message).map_err(protocol_error)?;
-        self.monitor.check_stopped()?;
-        let frame = [&(message.len() as u32).to_be_bytes()[..], &message].concat();
-        Ok(self.socket.send_all(&frame)?)
+        self.write(&[&(message.len() as u32).to_be_bytes()[..], &message].concat())
     }
 
     /// Sends a data frame. The first four bytes of `frame` are overwritten by the header.
     pub(crate) fn send_data(&self, frame: &mut [u8]) -> Result<(), TransferError> {
         let length = (frame.len() - 4) as u32;
         frame[..4].copy_from_slice(&(length | DATA).to_be_bytes());
-        self.monitor.check_stopped()?;
-        Ok(self.socket.send_all(frame)?)
+        self.write(frame)
+    }
+
+    /// Sends all of `bytes`.
+    fn write(&self, mut bytes: &[u8]) -> Result<(), TransferError> {
+        let mut since = Instant::now();
+        while !bytes.is_empty() {
+            self.monitor.check_stopped()?;
+            match self.socket.send(bytes) {
+                Ok(sent) => (bytes, since) = (&bytes[sent..], Instant::now()),
+                // The socket's timeout is only the interval of checks.
+                Err(Error::TimedOut)
+                    if self.max_silence.is_none_or(|silence| since.elapsed() < silence) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
     }
 
     /// Receives the next frame.

@@ -44,8 +44,8 @@ pub struct ServerConfig {
     pub max_clients: usize,
     /// Timeout of a client's request.
     pub request_timeout: Duration,
-    /// Maximum time without data or messages of a client that sends files; it may have to hash a large
-    /// part of a file meanwhile.
+    /// Maximum time without data or messages that are expected of a client, or in which it takes none;
+    /// it may have to hash a large part of a file meanwhile.
     pub max_silence: Duration,
 }
 
@@ -179,6 +179,7 @@ impl Server {
     /// Serves a client and logs the result.
     fn serve_client(&self, mut socket: Socket) {
         socket.set_read_timeout(Some(POLL_INTERVAL));
+        socket.set_write_timeout(Some(POLL_INTERVAL));
         let from = socket.peer_addr();
         let socket = Arc::new(socket);
         // Clients have separate progress, but are stopped together.
@@ -209,6 +210,7 @@ impl Server {
         monitor: &Arc<TransferMonitor>,
     ) -> Result<&'static str, TransferError> {
         let mut stream = FrameStream::new(socket.clone(), monitor.clone());
+        stream.set_max_silence(self.config.max_silence);
         let request: Request = stream.recv_first(self.config.request_timeout)?;
         if let Err(why) = self.check(&request) {
             stream.send(&Response::Refused(why.to_owned()))?;
@@ -218,7 +220,6 @@ impl Server {
         let ready = Response::Ready { ack_interval: self.ack_interval };
         match request.want {
             Operation::Push => {
-                stream.set_max_silence(self.config.max_silence);
                 if self.config.once {
                     self.monitor.show(monitor);
                 }

@@ -2,9 +2,9 @@
 
 use crate::harness::*;
 use dumbbell_transfer::{
-    ReceiveLimits, ServerConfig, TransferError, TransferMonitor, pull, push, serve,
+    ReceiveLimits, RetryPolicy, ServerConfig, TransferError, TransferMonitor, pull, push, serve,
 };
-use dumbbell_udt::io::{Key, Listener, Settings, Socket};
+use dumbbell_udt::io::{Error, Key, Listener, Settings, Socket};
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -197,6 +197,47 @@ fn a_transfer_with_too_many_damaged_files_ends() {
         answer.contains("refused").then_some(answer)
     });
     assert_eq!(refusal.as_deref(), Some(r#"{"refused":"6 files are damaged"}"#));
+}
+
+#[test]
+fn a_server_that_falls_silent_or_reads_nothing_is_left() {
+    let here = folder();
+    let file = [write(&here.path().join("file"), &data(30_000_000, 1))];
+    let policy = RetryPolicy { max_retries: 0, max_silence: Duration::from_millis(300), ..quick() };
+    for answers in [&[][..], &[r#"{"have":{"bytes":0,"hash":null}}"#]] {
+        let listener = Listener::bind("127.0.0.1:0", &settings()).expect("there is a port");
+        let address = listener.local_addr().to_string();
+        thread::scope(|scope| {
+            let serving = scope.spawn(|| {
+                let peer = Peer(listener.accept(None).expect("it connects"));
+                peer.hear();
+                peer.say(r#"{"ready":{"ack_interval":0}}"#);
+                answers.iter().for_each(|answer| peer.say(answer));
+                peer
+            });
+            let done = push(&address, &file, None, &settings(), policy, &Arc::default());
+            assert!(matches!(done, Err(TransferError::Connection(Error::TimedOut))), "{done:?}");
+            drop(serving.join());
+        });
+    }
+}
+
+#[test]
+fn a_client_that_reads_nothing_is_left() {
+    let there = folder();
+    write(&there.path().join("file"), &data(30_000_000, 1));
+    let config = ServerConfig { max_silence: Duration::from_millis(300), ..patient() };
+    let server = Server::start(there.path(), &free_address(), &settings(), config);
+    let peer = Peer::requesting(&server, r#"{"pull":["file"]}"#);
+    assert!(peer.hear().contains("entry"));
+    peer.say(r#"{"have":{"bytes":0,"hash":null}}"#);
+    let ended = loop {
+        if let Some(event) = server.monitor.take_events().pop() {
+            break event;
+        }
+        thread::sleep(Duration::from_millis(20));
+    };
+    assert!(ended.contains(&Error::TimedOut.to_string()), "{ended}");
 }
 
 #[test]
