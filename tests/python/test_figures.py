@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 
 from dumbbell import _core, figures
+from dumbbell.figures import spread
 from dumbbell.figures.style import INK, PAPER
 
 if TYPE_CHECKING:
@@ -257,3 +258,31 @@ def test_figures_over_time_refuse_several_seeds_and_tables_without_flows() -> No
         figures.windows(axes, two)
     with pytest.raises(ValueError, match='a column "flow" is missing; there are cc, t, cwnd'):
         figures.windows(axes, two.drop("seed", "flow"))
+
+
+def test_flows_of_one_algorithm_with_other_options_look_different() -> None:
+    algorithms = ["a.py:Mine(c=0.4)", "a.py:Mine(c=2)", "cubic", "cubic(beta=0.8)"]
+    series = pl.DataFrame({"name": algorithms, "cc": algorithms, "t": 0.0, "cwnd": 2.0})
+    with figures.styled():
+        _, [[axes]] = figures.panels()
+        figures.windows(axes, series)
+    assert [line.get_color() == INK for line in axes.get_lines()] == [False, True, False, True]
+
+
+def test_lines_of_one_algorithm_with_other_options_look_different() -> None:
+    points = pl.DataFrame({"x": [1.0], "value": 1.0, "low": None, "high": None})
+    with figures.styled():
+        _, [[axes]] = figures.panels()
+        groups = dict.fromkeys(["cubic", "cubic(beta=0.8)", "cubic(c=2)"], points)
+        spread.lines(axes, groups, of_algorithms=True)
+    lines = axes.get_lines()
+    assert len({(line.get_linestyle(), line.get_fillstyle()) for line in lines}) == 3
+    assert len({line.get_color() for line in lines}) == 1
+
+
+def test_algorithms_of_ones_own_look_different_as_far_as_it_goes() -> None:
+    own = ["a.py:Mine", "b.py:Mine", "Main", "a.py:Mine(c=2)"]
+    styles = figures.styles_of(own)
+    assert len({styles[cc].look for cc in own[:3]}) == 3
+    assert styles["a.py:Mine"].look == styles["a.py:Mine(c=2)"].look
+    assert styles["a.py:Mine"] == figures.style_of("a.py:Mine")

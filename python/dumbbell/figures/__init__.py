@@ -19,13 +19,14 @@ from dumbbell.figures.style import (
     INK,
     PAGE,
     PAPER,
-    line_style,
+    line_styles,
     marker_path,
     named,
     panels,
     pyplot_figure,
     style_of,
     styled,
+    styles_of,
 )
 from dumbbell.figures.timeline import flows, legend, moment, states, throughputs, windows
 
@@ -45,7 +46,7 @@ __all__ = [
     "intervals",
     "labelled",
     "legend",
-    "line_style",
+    "line_styles",
     "marker_path",
     "moment",
     "named",
@@ -55,6 +56,7 @@ __all__ = [
     "states",
     "style_of",
     "styled",
+    "styles_of",
     "svg",
     "swatch",
     "throughputs",

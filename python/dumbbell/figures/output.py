@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Final
 from markupsafe import Markup
 
 from dumbbell.experiment.files import atomic_write
-from dumbbell.figures.style import INK, PAPER, marker_path, style_of, styled
+from dumbbell.figures.style import INK, PAPER, marker_path, style_of, styled, styles_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from matplotlib.figure import Figure
@@ -122,14 +122,17 @@ def inline(text: str, name: str, title: str) -> str:
     return f'<svg role="img" aria-label="{label}" {view[0]}>{rest}'
 
 
-def swatch(cc: str) -> Markup:
-    """The marker of an algorithm in its colour, as an SVG to stand before its name in a page."""
-    its = style_of(cc)
+def swatch(cc: str, among: Iterable[str] = ()) -> Markup:
+    """The marker of an algorithm in its colour, as an SVG to stand before its name in a page.
+
+    It is as in a figure of the algorithms that it is `among`.
+    """
+    its = styles_of([*among, cc])[cc]
     drawing = f'<path d="{marker_path(its.marker)}" fill="{its.colour}"/>'
     box = 'class="mark" viewBox="-0.75 -0.75 1.5 1.5"'
     return Markup(f'<svg {box} aria-hidden="true">{drawing}</svg>')
 
 
-def labelled(cc: str) -> Markup:
-    """An algorithm's name behind its marker."""
-    return Markup("{}{}").format(swatch(cc), style_of(cc).label)
+def labelled(cc: str, among: Iterable[str] = ()) -> Markup:
+    """An algorithm's name behind its marker, which is as of `swatch`."""
+    return Markup("{}{}").format(swatch(cc, among), style_of(cc).label)

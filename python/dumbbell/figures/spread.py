@@ -6,13 +6,14 @@ which have colours of their own.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypeVar
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 import polars as pl
 from matplotlib.patches import Ellipse
 
-from dumbbell.figures.style import INK, PAPER, named, style_of
+from dumbbell.figures.style import INK, PAPER, Style, named, styles_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -24,35 +25,48 @@ Values = TypeVar("Values")
 _MARKERS: Final = "osD^vP*X<>"
 _SHADES: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#6b7078")
 MOST_GROUPS: Final = len(_SHADES)  # more groups than this do not have a colour each
+_DASHES: Final = ("-", "--", "-.", ":")  # of groups that share a colour, such as two of one cc
+_FILLS: Final = ("full", "none", "left", "top")
 
 
 def _looks(
     groups: Mapping[str, Values], of_algorithms: bool
-) -> Iterator[tuple[str, str, str, Values]]:
-    """Colour, marker, label and values of each group; the look is of its algorithm or its rank."""
+) -> Iterator[tuple[Style, int, Values]]:
+    """The style of each group, how many before it have the same, and its values.
+
+    The style is of its algorithm or its rank.
+    """
+    styles, seen = styles_of(groups) if of_algorithms else {}, Counter[tuple[str, str]]()
     for rank, (group, values) in enumerate(groups.items()):
-        if of_algorithms:
-            style = style_of(group)
-            yield style.colour, style.marker, named(style.label), values
-        else:
-            colour, marker = _SHADES[rank % len(_SHADES)], _MARKERS[rank % len(_MARKERS)]
-            yield colour, marker, named(group), values
+        look = _SHADES[rank % len(_SHADES)], _MARKERS[rank % len(_MARKERS)]
+        style = styles.get(group) or Style(group, *look)
+        yield style, seen[style.look], values
+        seen[style.look] += 1
+
+
+def _line(style: Style, before: int) -> dict[str, Any]:
+    dash = _DASHES[before % len(_DASHES)]
+    return {"color": style.colour, "linestyle": dash, "label": named(style.label)}
+
+
+def _mark(style: Style, before: int) -> dict[str, Any]:
+    return {"marker": style.marker, "fillstyle": _FILLS[before % len(_FILLS)]}
 
 
 def lines(axes: Axes, groups: Mapping[str, pl.DataFrame], *, of_algorithms: bool) -> None:
     """Draws lines with intervals: rows of x, value, and low and high, null without an interval."""
-    for colour, marker, label, points in _looks(groups, of_algorithms):
+    for style, before, points in _looks(groups, of_algorithms):
         x, y, low, high = points.select("x", "value", "low", "high").cast(pl.Float64).to_numpy().T
-        axes.plot(x, y, color=colour, marker=marker, label=label)
-        axes.fill_between(x, low, high, color=colour, alpha=0.14, linewidth=0)
+        axes.plot(x, y, **_line(style, before), **_mark(style, before))
+        axes.fill_between(x, low, high, color=style.colour, alpha=0.14, linewidth=0)
 
 
 def distributions(
     axes: Axes, groups: Mapping[str, Sequence[float]], *, of_algorithms: bool
 ) -> None:
     """Draws the share of runs at or below a value (an empirical CDF)."""
-    for colour, _, label, values in _looks(groups, of_algorithms):
-        axes.ecdf(values, color=colour, label=label)
+    for style, before, values in _looks(groups, of_algorithms):
+        axes.ecdf(values, **_line(style, before))
     axes.set_ylabel("share of the runs")
     axes.set_ylim(0, 1)
     axes.margins(x=0.02)
@@ -60,16 +74,16 @@ def distributions(
 
 def boxes(axes: Axes, groups: Mapping[str, Sequence[float]], *, of_algorithms: bool) -> None:
     """Draws boxes: quartiles, median, whiskers of 1.5 box lengths, the rest."""
-    colours, _, labels, values = zip(*_looks(groups, of_algorithms), strict=True)
+    styles, _, values = zip(*_looks(groups, of_algorithms), strict=True)
     drawn = axes.boxplot(
         values,
         patch_artist=True,
         medianprops={"color": INK},
         flierprops={"markersize": 2.5, "markeredgecolor": INK},
     )
-    axes.set_xticks(range(1, len(labels) + 1), labels)
-    for box, colour in zip(drawn["boxes"], colours, strict=True):
-        box.set(facecolor=colour, alpha=0.45, edgecolor=INK, linewidth=0.7)
+    axes.set_xticks(range(1, len(styles) + 1), [named(style.label) for style in styles])
+    for box, style in zip(drawn["boxes"], styles, strict=True):
+        box.set(facecolor=style.colour, alpha=0.45, edgecolor=INK, linewidth=0.7)
 
 
 def delay_ellipses(
@@ -81,18 +95,20 @@ def delay_ellipses(
     right is better, as in the figures of Pantheon (Yan et al. 2018) and of Winstein and
     Balakrishnan 2013.
     """
-    for colour, marker, label, points in _looks(groups, of_algorithms):
+    for style, before, points in _looks(groups, of_algorithms):
+        colour, label = style.colour, named(style.label)
         at = np.array(points, dtype=np.float64)
         x, y = at.mean(axis=0).tolist()
         axes.plot(*at.T, linestyle="", marker=".", markersize=2.5, color=colour, alpha=0.5)
-        axes.plot(x, y, linestyle="", marker=marker, color=colour, markersize=6, label=label)
+        look = _line(style, before) | _mark(style, before) | {"linestyle": ""}
+        axes.plot(x, y, markersize=6, **look)
         axes.annotate(label, (x, y), (4, 4), textcoords="offset points", fontsize=7, color=colour)
         if len(points) > 2:
             sizes, directions = np.linalg.eigh(np.cov(at.T))
             width, height = 2 * np.sqrt(np.maximum(sizes, 0))
             angle = np.degrees(np.arctan2(directions[1, 0], directions[0, 0]))
-            look = {"facecolor": colour, "alpha": 0.18, "edgecolor": PAPER}
-            axes.add_patch(Ellipse((x, y), width, height, angle=angle, **look))
+            shape = Ellipse((x, y), width, height, angle=angle)
+            axes.add_patch(shape).set(facecolor=colour, alpha=0.18, edgecolor=PAPER)
     axes.set_xlabel("queueing delay (ms), to the right is better")
     axes.set_ylabel("throughput (Mbit/s)")
     axes.margins(0.12)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 import tomllib
+from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -56,13 +57,19 @@ class Style:
     colour: str
     marker: str
 
+    @property
+    def look(self) -> tuple[str, str]:
+        """Its colour and marker."""
+        return self.colour, self.marker
+
 
 _SAID: Final = tomllib.loads(Path(__file__).with_name("styles.toml").read_text("utf-8"))
 _STYLES: Final = {
     cc: Style(its["label"], _SAID["colours"][its["colour"]], its["marker"])
     for cc, its in _SAID["algorithms"].items()
 }
-_OTHERS: Final = [(_SAID["colours"]["orange"], "v"), (_SAID["colours"]["brown"], "P"), (FAINT, "X")]
+OTHERS: Final = [(_SAID["colours"]["orange"], "v"), (_SAID["colours"]["brown"], "P"), (FAINT, "X")]
+"""Colours and markers of algorithms without a style of their own."""
 
 
 def style_of(cc: str) -> Style:
@@ -73,14 +80,39 @@ def style_of(cc: str) -> Style:
     """
     name, _, options = cc.partition("(")
     name = name.strip().rpartition(":")[2]  # of the user's own only the class
-    style = _STYLES.get(name) or Style(name, *_OTHERS[sum(name.encode()) % len(_OTHERS)])
+    style = _STYLES.get(name) or Style(name, *_others(name)[0])
     if options:
         style = replace(style, label=f"{style.label} ({options.rstrip(')').strip()})")
     return style
 
 
+def _others(name: str) -> list[tuple[str, str]]:
+    """Colours and markers of an algorithm without a style of its own, the first choice first."""
+    first = sum(name.encode()) % len(OTHERS)
+    return OTHERS[first:] + OTHERS[:first]
+
+
+def styles_of(algorithms: Iterable[str]) -> dict[str, Style]:
+    """The styles of the algorithms in one figure.
+
+    They are as of `style_of`, but those without a style of their own get different ones, as far
+    as they go.
+    """
+    styles = {cc: style_of(cc) for cc in algorithms}
+    bases = {cc: cc.partition("(")[0].strip() for cc in styles}
+    taken = {base: styles[cc].look for cc, base in bases.items() if base in _STYLES}
+    for cc, base in bases.items():
+        if base not in taken:
+            choice = _others(base.rpartition(":")[2])
+            free = (look for look in choice if look not in taken.values())
+            taken[base] = next(free, choice[0])
+        colour, marker = taken[base]
+        styles[cc] = replace(styles[cc], colour=colour, marker=marker)
+    return styles
+
+
 DISTINCT: Final = 3
-"""How many flows of an algorithm look different; further ones look alike."""
+"""How many flows of an algorithm, with any options, look different; further ones look alike."""
 
 
 @dataclass(frozen=True)
@@ -91,22 +123,28 @@ class LineStyle:
     width: float  # points
     dash: str
     marker: str | None  # the first flow alone has one
+    rank: int  # which of the flows of its algorithm, with any options, it is, from 0
 
 
-def line_style(cc: str, rank: int) -> LineStyle:
-    """The line of the flow that is number `rank` (from 0) of those of its algorithm.
+def line_styles(algorithms: Sequence[str]) -> list[LineStyle]:
+    """The lines of the flows in one figure, by their algorithms.
 
-    The first has the algorithm's colour and marker, the second is in ink: two flows of one
-    algorithm stay apart in any colour vision and in print.
+    The first of an algorithm has its colour and marker, the second is in ink: two flows of one
+    algorithm, also with other options, stay apart in any colour vision and in print.
     """
-    style = style_of(cc)
-    looks = (
-        LineStyle(style.colour, 1.1, "-", style.marker),
-        LineStyle(INK, 0.8, "-", None),
-        LineStyle(FAINT, 0.7, "--", None),
-        LineStyle(FAINT, 0.7, ":", None),
-    )
-    return looks[min(rank, DISTINCT)]
+    styles, seen, lines = styles_of(algorithms), Counter[tuple[str, str]](), []
+    for cc in algorithms:
+        style = styles[cc]
+        rank = seen[style.look]
+        looks = (
+            LineStyle(style.colour, 1.1, "-", style.marker, rank),
+            LineStyle(INK, 0.8, "-", None, rank),
+            LineStyle(FAINT, 0.7, "--", None, rank),
+            LineStyle(FAINT, 0.7, ":", None, rank),
+        )
+        lines.append(looks[min(rank, DISTINCT)])
+        seen[style.look] += 1
+    return lines
 
 
 def marker_path(marker: str) -> str:

@@ -20,7 +20,7 @@ from dumbbell.figures.style import (
     INK,
     PAGE,
     legend_above,
-    line_style,
+    line_styles,
     named,
     style_of,
 )
@@ -68,25 +68,25 @@ def flows(
 ) -> None:
     """Draws ``quantity`` x ``scale`` over ``t``, one line for each flow.
 
-    `dumbbell.figures.line_style` says how. Flows that look alike have one entry in a legend. With
+    `dumbbell.figures.line_styles` says how. Flows that look alike have one entry in a legend. With
     `only`, those flows are drawn, and look as they do among all.
 
     Raises:
         ValueError: If there are several seeds, or no column that names the flows.
     """
     lines = list(series.group_by([_label_column(series), "cc"], maintain_order=True))
-    count, seen = Counter(cc for (_, cc), _ in lines), Counter[object]()
-    named_together = set()
-    for (name, cc), flow in lines:
-        rank = seen[cc]
-        seen[cc] += 1
+    algorithms = [str(cc) for (_, cc), _ in lines]
+    bases = [cc.partition("(")[0].strip() for cc in algorithms]
+    count, named_together = Counter(bases), set()
+    looks = zip(bases, line_styles(algorithms), strict=True)
+    for ((name, _), flow), (base, drawn) in zip(lines, looks, strict=True):
         if only is not None and str(flow["flow"][0]) not in only:
             continue
-        drawn, label = line_style(str(cc), rank), named(name)
-        if rank >= DISTINCT and count[cc] > DISTINCT + 1:
-            others = f"{count[cc] - DISTINCT} others, {style_of(str(cc)).label}"
-            label = "_nolegend_" if cc in named_together else others
-            named_together.add(cc)
+        label = named(name)
+        if drawn.rank >= DISTINCT and count[base] > DISTINCT + 1:
+            others = f"{count[base] - DISTINCT} others, {style_of(base).label}"
+            label = "_nolegend_" if base in named_together else others
+            named_together.add(base)
         t, values = flow["t"].to_numpy(), flow[quantity].to_numpy() * scale
         is_alone = np.isfinite(values).sum() == 1  # one sample makes no line
         axes.plot(
@@ -96,7 +96,7 @@ def flows(
             linewidth=drawn.width,
             linestyle=drawn.dash,
             marker=drawn.marker or ("o" if is_alone else None),
-            markevery=None if is_alone else _spaced(t, rank),
+            markevery=None if is_alone else _spaced(t, drawn.rank),
             label=label,
         )
     axes.autoscale(axis="y")  # of all that shares this axis

@@ -89,7 +89,8 @@ def _overview(summary: Summary) -> list[list[Cell]]:
     # Neither links nor, of a single flow, fairness is always known.
     missing = [pl.lit(None).alias(name) for name in SHOWN if name not in together.columns]
     rows = means(together.with_columns(missing), ["cc"], SHOWN)
-    return [[labelled(str(cc)), *cells] for cc, *cells in rows]
+    among = [str(cc) for cc, *_ in rows]
+    return [[labelled(str(cc), among), *cells] for cc, *cells in rows]
 
 
 def _result_page(

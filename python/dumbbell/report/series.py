@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 import gzip
 import json
-from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -18,7 +17,7 @@ import polars as pl
 
 from dumbbell import metrics
 from dumbbell.experiment.quantities import TIME
-from dumbbell.figures import line_style
+from dumbbell.figures import line_styles
 from dumbbell.figures.result import MOST_FLOWS
 from dumbbell.figures.timeline import state_spans
 
@@ -159,12 +158,8 @@ def short(values: Numbers) -> list[float | None]:
 
 def _flows(run: Result, names: Sequence[str]) -> list[dict[str, Any]]:
     algorithms = dict(run.flows.select(pl.col("flow", "cc").cast(pl.String)).iter_rows())
-    seen, flows = Counter[str](), []
-    for name in names:
-        cc = algorithms[name]
-        flows.append({"name": name, "cc": cc, "rank": seen[cc]} | vars(line_style(cc, seen[cc])))
-        seen[cc] += 1
-    return flows
+    lines = zip(names, line_styles([algorithms[name] for name in names]), strict=True)
+    return [{"name": name, "cc": algorithms[name]} | vars(line) for name, line in lines]
 
 
 def _states(run: Result, names: Sequence[str]) -> list[dict[str, Any]]:

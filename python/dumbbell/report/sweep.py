@@ -142,7 +142,9 @@ def _by_algorithm(dataset: Dataset) -> Table:
     runs = metrics.over_flows(dataset.table("flows"), by)
     runs = runs.join(_shares(dataset), on=by, maintain_order="left")
     found = runs.group_by("cc", maintain_order=True).agg(pl.col(_OF_ALGORITHMS).mean())
-    rows: list[list[Cell]] = [[labelled(str(cc)), *cells] for cc, *cells in found.iter_rows()]
+    rows: list[list[Cell]] = [
+        [labelled(str(cc), found["cc"].cast(pl.String)), *cells] for cc, *cells in found.iter_rows()
+    ]
     note = (
         "Of an algorithm's flows together; share is their part of all data delivered. Means over "
         "all points and seeds, which differ by design: without intervals."
