@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
-from command import DUMBBELL, complaint_of, output_of
+from command import DUMBBELL, complaint_of, dumbbell, output_of
 
 from dumbbell import Experiment, figures, metrics, run
 from dumbbell.sweeps.dataset import Dataset
@@ -36,6 +36,7 @@ repeat = 2
 "flow.*.cc" = ["reno", "cubic"]
 "link.bottleneck.queue" = { from = "1 BDP", to = "2 BDP", points = 2 }
 """
+ONE_RATE = SWEEP.partition("[sweep]")[0].replace("delay", 'rate = "10 Mbit/s"\ndelay')
 
 
 @pytest.fixture(scope="module")
@@ -263,3 +264,61 @@ def test_runs_repeat_until_their_interval_is_tight(tmp_path: Path) -> None:
     assert f"mean of {seeds} seeds, below it its 95 % interval" in said
     assert seeds in (10, 12)
     assert ("after 12 seeds, the maximum" in said) or seeds == 10
+
+
+def test_a_number_in_the_options_of_algorithms_has_colours_of_numbers(tmp_path: Path) -> None:
+    axis = (
+        '"flow.*.cc" = { from = 0.5, to = 0.8, points = 4, as = "cubic(beta={})", name = "beta" }'
+    )
+    (tmp_path / "beta.toml").write_text(f"{ONE_RATE}[sweep]\n{axis}\n")
+    output_of("sweep", "beta.toml", "--seeds", "1", "--out", "beta", cwd=tmp_path)
+    with figures.styled():
+        _, figure = draw(tmp_path / "beta", "cdf", by="beta")
+    legend = figure.axes[0].get_legend()
+    assert legend is not None
+    assert len({line.get_color() for line in figure.axes[0].get_lines()}) == 4
+    assert legend.get_title().get_text() == "beta"
+
+
+def test_a_legend_has_as_many_columns_as_a_narrow_figure_has_room_for(place: Path) -> None:
+    columns = []
+    with figures.styled():
+        for width in (1.6, figures.PAGE):
+            _, figure = draw(place / "small", "cdf", by="rate", width=width)
+            figure.draw_without_rendering()
+            legend = figure.axes[0].get_legend()
+            assert legend is not None
+            columns.append(len({round(text.get_window_extent().x0) for text in legend.get_texts()}))
+    assert columns == [1, 2]
+
+
+def test_labels_of_delays_that_overlap_go_into_a_legend(place: Path) -> None:
+    with figures.styled():
+        _, wide = draw(place / "small", "delay", by="rate")
+        _, narrow = draw(place / "small", "delay", by="cc", width=1.5)
+    assert (len(wide.axes[0].texts), wide.axes[0].get_legend()) == (2, None)
+    assert not narrow.axes[0].texts
+    assert narrow.axes[0].get_legend() is not None
+
+
+def test_a_narrow_figure_is_warned_of_only_if_words_overlap(place: Path) -> None:
+    figure = ("plot", "small", "boxes", "--by", "cc", "--overwrite")
+    output_of(*figure, "--width", "single", "--out", "boxes.png", cwd=place)
+    long = ("--metric", " + ".join(["jain"] * 20))
+    said = dumbbell(*figure, *long, "--width", "40mm", "--out", "boxes.png", cwd=place).stderr
+    assert said == "dumbbell: boxes.png: words overlap at 40.0 mm; use --width double\n"
+
+
+def test_a_logarithmic_axis_of_many_values_has_one_notation(tmp_path: Path) -> None:
+    line = (
+        '"link.bottleneck.queue" = { from = "0.2 BDP", to = "5 BDP", points = 10, scale = "log" }'
+    )
+    (tmp_path / "log.toml").write_text(f"{ONE_RATE}[sweep]\n{line}\n")
+    output_of("sweep", "log.toml", "--seeds", "1", "--out", "log", cwd=tmp_path)
+    with figures.styled():
+        _, figure = draw(tmp_path / "log", "lines")
+        figure.draw_without_rendering()
+        axis = figure.axes[0].xaxis
+        shown = [label.get_text() for label in axis.get_ticklabels(which="both")]
+    assert {"0.2 BDP", "0.5 BDP", "1 BDP"} <= set(filter(None, shown))
+    assert all(re.fullmatch(r"[\d.]+ BDP|", text) for text in shown)

@@ -13,11 +13,13 @@ import polars as pl
 import pytest
 
 from dumbbell import _core, figures
-from dumbbell.figures import spread
+from dumbbell.figures import room, spread
 from dumbbell.figures.style import INK, PAPER
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from matplotlib.text import Text
 
 DARK_PAGE = "#14171b"
 ALGORITHMS = ("reno", "cubic", "bbr", "bbr3")
@@ -286,3 +288,35 @@ def test_algorithms_of_ones_own_look_different_as_far_as_it_goes() -> None:
     assert len({styles[cc].look for cc in own[:3]}) == 3
     assert styles["a.py:Mine"].look == styles["a.py:Mine(c=2)"].look
     assert styles["a.py:Mine"] == figures.style_of("a.py:Mine")
+
+
+def labels_of(names: list[str], *, are_numbers: bool) -> list[Text]:
+    """The labels of an axis with these names, once they have room."""
+    with figures.styled():
+        figure, [[axes]] = figures.panels()
+        axes.set_xticks(range(len(names)), names)
+        room.lay_out(figure)
+        room.give_room(axes, are_numbers=are_numbers)
+        assert not figures.is_crowded(figure)
+    return axes.get_xticklabels()
+
+
+def test_labels_that_overlap_are_turned_and_numbers_are_thinned_out() -> None:
+    names = [f"algorithm-{n}" for n in range(8)]
+    assert {label.get_rotation() for label in labels_of(names, are_numbers=False)} == {30}
+    assert [one.get_text() for one in labels_of(names, are_numbers=True)] == names[::2]
+    assert {label.get_rotation() for label in labels_of(names * 3, are_numbers=False)} == {90}
+    assert len(labels_of(["1", "2"], are_numbers=True)) == 2
+
+
+def test_a_figure_is_crowded_if_words_overlap_or_leave_it() -> None:
+    with figures.styled():
+        figure, [[axes]] = figures.panels()
+        assert not figures.is_crowded(figure)
+        word = axes.text(0.5, 0.5, "a word")
+        other = axes.text(0.5, 0.5, "another")
+        assert figures.is_crowded(figure)
+        other.remove()
+        figure.set_layout_engine(None)
+        word.set_position((1.1, 0.5))
+        assert figures.is_crowded(figure)

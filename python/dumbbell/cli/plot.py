@@ -20,8 +20,6 @@ Format = Literal["svg", "png", "pdf"]
 
 _COLUMNS: Final = {"single": 3.5, "double": 7.16}
 _INCHES: Final = {"mm": 1 / 25.4, "cm": 1 / 2.54, "in": 1.0, "pt": 1 / 72}
-_TIGHT: Final = 0.8
-"""Below this share of the width that it is drawn for, words in a figure may meet."""
 _NARROWEST, _WIDEST = 1.5, 20.0
 
 
@@ -101,19 +99,18 @@ def plot_folder(
         options.refuse_existing(file, overwrite)
     with figures.styled():
         if is_sweep:
-            figure, stem = _of_sweep(folder, name, **choices)
+            figure, stem = _of_sweep(folder, name, inches, **choices)
         elif is_result or not _is_paper(folder):
             figure, stem = _of_result(folder, name or "overview", inches, seed, beside)
         else:
             figure, stem = _of_paper(folder, name)
     stem = out or stem
-    was = float(figure.get_figwidth())
-    if inches is not None and inches < _TIGHT * was:
-        said = f"is drawn for {was * 25.4:.0f} mm: look whether its words have room"
-        print_warnings([f"{stem.name} {said}"])
     fine = {"dpi": figures.FINE} if kind or width else {}
     with writing(_file(stem, kind) if kind else stem):
         written = figures.save(figure, stem, kinds, width=inches, **fine)
+    if inches is not None and figures.is_crowded(figure):
+        wider = "--width double" if inches < _COLUMNS["double"] else "a larger --width"
+        print_warnings([f"{written[0].name}: words overlap at {inches * 25.4:.1f} mm; use {wider}"])
     print_line("\n".join(map(str, written)))
 
 
@@ -139,13 +136,19 @@ def _list_figures() -> None:
 
 
 def _of_sweep(
-    folder: Path, name: str | None, metric: str | None, by: str | None, **choices: str | None
+    folder: Path,
+    name: str | None,
+    width: float | None,
+    metric: str | None,
+    by: str | None,
+    **choices: str | None,
 ) -> tuple[Figure, Path]:
     """A figure of a sweep, and where it is written."""
+    from dumbbell import figures
     from dumbbell.sweeps.figures import draw
 
-    metric = metric or "jain"
-    name, figure = draw(folder, name, metric=metric, by=by, **choices)
+    metric, width = metric or "jain", width or figures.PAGE
+    name, figure = draw(folder, name, metric=metric, by=by, width=width, **choices)
     parts = [name] if name == "delay" else [name, _slug(metric)]
     parts += [] if by is None or name == "heat" else ["by", _slug(by)]
     return figure, folder / "-".join(parts)

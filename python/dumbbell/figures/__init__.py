@@ -12,7 +12,8 @@ Compose them; every one is short::
 
 from dumbbell.figures.comparison import curves, grouped_bars, intervals
 from dumbbell.figures.heat import heat_dots, heat_map
-from dumbbell.figures.output import FINE, inline, labelled, save, svg, swatch
+from dumbbell.figures.output import FINE, flattened, inline, labelled, save, svg, swatch
+from dumbbell.figures.room import is_crowded
 from dumbbell.figures.style import (
     COLUMN,
     FAINT,
@@ -38,12 +39,14 @@ __all__ = [
     "PAGE",
     "PAPER",
     "curves",
+    "flattened",
     "flows",
     "grouped_bars",
     "heat_dots",
     "heat_map",
     "inline",
     "intervals",
+    "is_crowded",
     "labelled",
     "legend",
     "line_styles",

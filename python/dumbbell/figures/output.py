@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from markupsafe import Markup
 
 from dumbbell.experiment.files import atomic_write
-from dumbbell.figures.style import INK, PAPER, marker_path, style_of, styled, styles_of
+from dumbbell.figures.style import INK, PAGE, PAPER, marker_path, style_of, styled, styles_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -30,7 +30,7 @@ logging.getLogger("fontTools.subset").setLevel(logging.ERROR)
 _DPI: Final = 200
 FINE: Final = 600
 """Dots per inch of a picture for a paper."""
-_FLATTEST: Final = 0.75  # a narrower figure is no flatter than this: its type stays as large
+_FLATTEST: Final = 0.75  # a narrower figure is no lower than this: its type stays as large
 _METADATA: Final = {
     "pdf": {"CreationDate": None},
     "png": {"Software": None},
@@ -61,7 +61,7 @@ def save(
     """
     if width is not None:
         was, height = figure.get_size_inches()
-        figure.set_size_inches(width, height * max(width / was, _FLATTEST))
+        figure.set_size_inches(width, height * flattened(width, was))
     with _drawing():
         figure.draw_without_rendering()  # lays it out, once for all files
         # "none" would lay it out again, to no effect, for each of them
@@ -72,6 +72,11 @@ def save(
         with atomic_write(path) as file:
             file.write_bytes(content)
     return list(files)
+
+
+def flattened(width: float, of: float = PAGE) -> float:
+    """The height, as a share of its own, of a figure that was `of` this width, both in inches."""
+    return max(width / of, _FLATTEST)
 
 
 def svg(figure: Figure) -> str:

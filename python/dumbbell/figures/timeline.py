@@ -112,7 +112,9 @@ def _spaced(t: np.ndarray, rank: int) -> list[int]:
     return list(map(int, np.searchsorted(t, t[0] + places * (t[-1] - t[0]))))
 
 
-def legend(axes: Axes, columns: int | None = None, *, of: Sequence[Axes] = ()) -> None:
+def legend(
+    axes: Axes, columns: int | None = None, *, of: Sequence[Axes] = (), title: str = ""
+) -> None:
     """Puts the legend of the lines in `axes`, or `of` several panels, above the panel.
 
     There it hides no data. A line of it has so many `columns`, or as many as have room.
@@ -123,7 +125,8 @@ def legend(axes: Axes, columns: int | None = None, *, of: Sequence[Axes] = ()) -
             entries.setdefault(label, handle)
     entry = 0.5 + 0.06 * max(map(len, entries), default=0)
     columns = columns or max(1, int(_width(axes) / entry))
-    legend_above(axes, entries.values(), entries, ncols=columns, columnspacing=1.0)
+    look = {"title": title, "title_fontsize": "medium"} if title else {}
+    legend_above(axes, entries.values(), entries, ncols=columns, columnspacing=1.0, **look)
 
 
 def moment(axes: Axes, t: float, text: str, *, row: int = 0) -> None:

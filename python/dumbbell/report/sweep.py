@@ -15,7 +15,7 @@ from dumbbell.figures import labelled, style_of
 from dumbbell.figures.heat import SHADES
 from dumbbell.report.series import pack, short
 from dumbbell.results.summary import MEANS, means
-from dumbbell.sweeps.figures import share_column
+from dumbbell.sweeps.figures import holds_algorithms, share_column
 from dumbbell.sweeps.plan import METRICS
 from dumbbell.sweeps.work import SERIES
 
@@ -131,7 +131,7 @@ def _by_point(dataset: Dataset, runs: pl.DataFrame) -> Table:
 
 def _named(axis: Mapping[str, Any], values: Sequence[Any]) -> list[str]:
     """What values on an axis are called; algorithms as in figures."""
-    if str(axis["key"]).rpartition(".")[2] == "cc":
+    if holds_algorithms(axis):
         return [style_of(str(value)).label for value in values]
     return format_settings(values, axis["unit"])
 

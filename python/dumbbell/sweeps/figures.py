@@ -8,19 +8,19 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import polars as pl
-from matplotlib.ticker import EngFormatter, NullFormatter
+from matplotlib.ticker import EngFormatter, LogLocator, NullFormatter
 
 from dumbbell import figures
 from dumbbell.display import Column, format_setting
 from dumbbell.errors import DumbbellError, ResultError, unknown
-from dumbbell.figures import spread
+from dumbbell.figures import room, spread
 from dumbbell.metrics import means_over_seeds, over_flows
 from dumbbell.sweeps.dataset import Dataset
 from dumbbell.sweeps.plan import METRICS
 from dumbbell.sweeps.query import query, quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from matplotlib.axes import Axes as Panel
@@ -40,6 +40,7 @@ FIGURES: Final = {
 """The figures of a sweep: name and what it shows."""
 
 _MOST_TICKS: Final = 9  # with more settings than this an axis has its ticks where they are round
+_ROUND: Final = (1.0, 2.0, 5.0)  # where ticks of a logarithmic axis are in a decade
 _MOST_WRITTEN: Final = 240  # with more cells than this their values are not written in them
 _DECADES: Final = 50  # values that span more than this factor have shades by their logarithm
 VALUE: Final = "(value)"
@@ -59,6 +60,7 @@ def draw(
     by: str | None = None,
     metric: str = "jain",
     where: str | None = None,
+    width: float = figures.PAGE,
 ) -> tuple[str, Figure]:
     """Draws a figure of a sweep; returns its name and the figure. Call it inside `styled`.
 
@@ -67,7 +69,7 @@ def draw(
     algorithms, whose flows in a run are then taken together; by default the first axis that is
     text, else one with few values. `metric` is a column of ``runs``, an SQL expression of several,
     or ``share of bbr3``: the share of an algorithm in the data that all flows delivered. `where`
-    says in SQL which runs.
+    says in SQL which runs; `width` is in inches.
     """
     dataset = Dataset(folder)
     axes = dataset.axes
@@ -80,15 +82,18 @@ def draw(
         raise DumbbellError(f"{unknown('figure', kind, list(FIGURES))}; these are those of a sweep")
     if kind == "heat":
         x, y = _heat_axes(list(axes), x, y)
-        return kind, _heat(_chart(dataset, metric, None, where), dataset.plan, x, y)
+        return kind, _heat(_chart(dataset, metric, None, where), dataset.plan, x, y, width)
     by = by or next((name for name in axes if name not in numbers), None)
     if kind == "lines":
         x = x or next((name for name in numbers if name != by), None)
     few = (n for n in numbers if n != x and dataset.plan[n].n_unique() <= spread.MOST_GROUPS)
     by = by or next(few, None)
-    figure, [[panel]] = figures.panels(width=figures.PAGE, height=3.2)
+    figure, [[panel]] = figures.panels(width=width, height=3.2 * figures.flattened(width))
     if kind == "delay":
-        _chart(dataset, "throughput", by, where, _DELAY).delays(panel)
+        chart = _chart(dataset, "throughput", by, where, _DELAY)
+        chart.delays(panel)
+        room.lay_out(figure)
+        chart.separate(panel)
     elif kind == "cdf":
         _chart(dataset, metric, by, where).distributions(panel)
     elif kind == "boxes":
@@ -98,7 +103,16 @@ def draw(
         raise DumbbellError(f"{problem}; name it with --x, or draw boxes")
     else:
         _lines(_chart(dataset, metric, by, where), panel, x)
+    of = by if kind == "boxes" else x if kind == "lines" else None
+    if of is not None:
+        room.lay_out(figure)
+        room.give_room(panel, are_numbers=of in numbers)
     return kind, figure
+
+
+def holds_algorithms(axis: Mapping[str, str | None]) -> bool:
+    """Whether the values of an axis are algorithms, and not numbers in the options of one."""
+    return axis["unit"] is None and str(axis["key"]).rpartition(".")[2] == "cc"
 
 
 def share_column(cc: str) -> Column:
@@ -128,7 +142,7 @@ class Chart:
 
     def is_algorithm(self, by: str | None) -> bool:
         """Whether an axis, or ``cc``, is that of algorithms, which have colours of their own."""
-        return str(self.axes[by]["key"]).endswith("cc") if by in self.axes else by == "cc"
+        return holds_algorithms(self.axes[by]) if by in self.axes else by == "cc"
 
     def mixed(self, *drawn: str | None) -> list[str]:
         """The axes of several values that the figure does not tell apart."""
@@ -155,18 +169,26 @@ class Chart:
             lines[name] = found.sort("x").with_columns(pl.all().exclude("x") * self.column.scale)
         spread.lines(panel, lines, of_algorithms=self.is_algorithm(self.by))
         ticks = {number: _tick(unit, place) for place, number in sorted(at.items())}
-        if unit is not None and 0 < 10 * min(ticks) <= max(ticks):
+        is_logarithmic = unit is not None and 0 < 10 * min(ticks) <= max(ticks)
+        if is_logarithmic:
             panel.set_xscale("log")
         if unit is None or len(ticks) <= _MOST_TICKS:
             panel.set_xticks(list(ticks), list(ticks.values()))
             panel.minorticks_off()
         else:
             panel.xaxis.set_major_formatter(lambda value, _: _tick(unit, value))
+            panel.xaxis.set_minor_formatter(NullFormatter())
+            if is_logarithmic:
+                panel.xaxis.set_major_locator(LogLocator(subs=_ROUND))
         panel.margins(x=0.03)
         panel.set_xlabel(figures.named(x))
         panel.set_ylabel(figures.named(self.column.heading))
         if self.by is not None:
-            figures.legend(panel)
+            self.legend(panel)
+
+    def legend(self, panel: Panel) -> None:
+        """The legend of `by`, which it names unless that is clear."""
+        figures.legend(panel, title="" if self.by in (None, "cc") else figures.named(self.by))
 
     def delays(self, panel: Panel) -> None:
         """Draws the throughput of every run, which is the metric, against its delay."""
@@ -175,12 +197,19 @@ class Chart:
         spread.delay_ellipses(panel, points, of_algorithms=self.is_algorithm(self.by))
         panel.set_ylabel(f"{panel.get_ylabel()}{self.pooled(self.by)}")
 
+    def separate(self, panel: Panel) -> None:
+        """Puts the labels of delays into a legend if they overlap in a figure that is laid out."""
+        if room.meet(text.get_window_extent() for text in panel.texts):
+            for text in list(panel.texts):
+                text.remove()
+            self.legend(panel)
+
     def distributions(self, panel: Panel) -> None:
         """Draws the distribution of the metric over the runs of each group."""
         spread.distributions(panel, self._values, of_algorithms=self.is_algorithm(self.by))
         panel.set_xlabel(f"{figures.named(self.column.heading)}{self.pooled(self.by)}")
         if self.by is not None:
-            figures.legend(panel)
+            self.legend(panel)
 
     def boxes(self, panel: Panel) -> None:
         """Draws the same as boxes."""
@@ -244,7 +273,7 @@ def _heat_axes(axes: list[str], x: str | None, y: str | None) -> tuple[str, str]
     return x, y
 
 
-def _heat(chart: Chart, plan: pl.DataFrame, x: str, y: str) -> Figure:
+def _heat(chart: Chart, plan: pl.DataFrame, x: str, y: str, width: float) -> Figure:
     """The mean of a metric over two axes: a heat map where they make a grid, else dots."""
     cells = chart.runs.group_by(maintain_order=True, x=x, y=y).agg(
         value=pl.col(VALUE).mean() * chart.column.scale, runs=pl.len()
@@ -262,7 +291,7 @@ def _heat(chart: Chart, plan: pl.DataFrame, x: str, y: str) -> Figure:
     logarithmic = not is_share and 0 < _DECADES * cast("float", least) < cast("float", most)
     if logarithmic:
         label += "\nlogarithmic scale"
-    figure, [[panel]] = figures.panels(width=figures.PAGE, height=4.2)
+    figure, [[panel]] = figures.panels(width=width, height=4.2 * figures.flattened(width))
     size = cells["x"].n_unique() * cells["y"].n_unique()
     if cells.height * 2 >= size:
         image: ScalarMappable = figures.heat_map(
@@ -288,6 +317,8 @@ def _heat(chart: Chart, plan: pl.DataFrame, x: str, y: str) -> Figure:
     if logarithmic:
         bar.ax.yaxis.set_major_formatter("{x:g}")
         bar.ax.yaxis.set_minor_formatter(NullFormatter())
+    room.lay_out(figure)
+    room.give_room(panel, are_numbers=units["x"] is not None)
     return figure
 
 
