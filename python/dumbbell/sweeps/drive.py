@@ -177,7 +177,8 @@ class _Driver:
                     over += running.pop(future).work
                     self._take(cluster.result_of(future), asked)
                 done = over + sum(monitor.done for monitor in running.values())
-                self.progress(f"{self.made:,} new of {self.total:,} runs", done / work)
+                # Chunks end long after they began: a number of finished runs would stay at 0.
+                self.progress(f"{self.total:,} runs", done / work)
         except BaseException:
             for future, monitor in running.items():
                 future.cancel()
