@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from typer import Argument, Option
 
 from dumbbell.cli import options
-from dumbbell.cli.output import print_line
+from dumbbell.cli.output import print_line, warn_of_missing_runs
 from dumbbell.experiment.files import writing
 
 Format = Literal["csv", "arrow", "qlog", "pcapng", "mahimahi"]
@@ -35,6 +35,7 @@ def report_folder(
             path = write_paper(PaperFolder.of(folder).reopen(), out)
         else:
             path = write_report(folder, out)
+            warn_of_missing_runs(folder)
     print_line(f"{path} ({size(path.stat().st_size)})")
     if show:
         webbrowser.open(path.resolve().as_uri())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import shlex
 import shutil
 import sys
 import textwrap
@@ -17,6 +18,7 @@ from dumbbell.engine.progress import Progress, titled
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
 
     from dumbbell.display import Table
     from dumbbell.metrics.intervals import Until
@@ -41,6 +43,15 @@ def print_warnings(warnings: Iterable[str]) -> None:
     """Prints warnings to stderr, each once."""
     for warning in dict.fromkeys(warnings):
         sys.stderr.write(f"dumbbell: {warning}\n")
+
+
+def warn_of_missing_runs(folder: Path) -> None:
+    """Prints to stderr that a sweep is not complete, if the folder is that of one."""
+    from dumbbell.sweeps.dataset import Dataset, is_dataset
+
+    if is_dataset(folder) and (found := Dataset(folder).incomplete):
+        rest = shlex.join(["dumbbell", "sweep", f"{folder}/sweep.toml", "--out", str(folder)])
+        print_warnings([f"{folder}: has {found}; the rest: {rest}"])
 
 
 def print_text(text: str) -> None:

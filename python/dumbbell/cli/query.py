@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Option
 
 from dumbbell.cli import options
-from dumbbell.cli.output import print_json, print_records, print_table, terminal_width
+from dumbbell.cli.output import (
+    print_json,
+    print_records,
+    print_table,
+    terminal_width,
+    warn_of_missing_runs,
+)
 
 if TYPE_CHECKING:
     import polars as pl
@@ -31,6 +37,7 @@ def answer_query(
     from dumbbell.display import Column, Table
     from dumbbell.sweeps.query import query
 
+    warn_of_missing_runs(folder)
     table = query(sql, folder).with_columns(pl.selectors.decimal().cast(pl.Float64))
     if json:
         print_json({"rows": table.to_dicts()})

@@ -30,10 +30,10 @@ _MOST_ROWS: Final = 200  # more points than this are in the heat map, and not in
 def sweep_page(dataset: Dataset) -> dict[str, Any]:
     """What the template ``sweep.html.j2`` shows of a sweep.
 
-    ``missing`` is how many of the runs that were asked for are not there yet; ``packed`` has the
+    ``incomplete`` says how many of the planned runs there are if not all are; ``packed`` has the
     points, for the script; the table ``by_point`` is there only if these are few.
     """
-    plan, runs = dataset.plan, dataset.table("runs")
+    runs = dataset.table("runs")
     toml, said = dataset.toml
     points = runs["point"].n_unique()
     return {
@@ -41,7 +41,7 @@ def sweep_page(dataset: Dataset) -> dict[str, Any]:
         "runs": runs.height,
         "points": points,
         "seeds": runs["seed"].n_unique(),
-        "missing": plan.height - runs.height,
+        "incomplete": dataset.incomplete,
         "packed": pack(_points(dataset, runs)),
         "by_algorithm": _by_algorithm(dataset),
         "by_point": _by_point(dataset, runs) if points <= _MOST_ROWS else None,

@@ -112,6 +112,14 @@ class Dataset:
         """The names of the tables that there are."""
         return [name for name in (*SUMMARIES, *SERIES) if self.files(name)]
 
+    @property
+    def incomplete(self) -> str | None:
+        """How many of the planned runs there are, if not all are."""
+        planned, files = self.plan["run"], self.files("runs")
+        there = {name for file in files for name in read_table(file, ["run"])["run"]}
+        count = sum(name in there for name in planned)
+        return f"{count:,} of {len(planned):,} planned runs" if count < len(planned) else None
+
     def files(self, name: str) -> list[Path]:
         """The files of one of `tables`."""
         return files_of(name, parts(self.folder))
