@@ -178,6 +178,16 @@ def test_bars_show_every_run_and_put_those_beyond_the_limit_at_the_limit() -> No
     assert sorted(marks) == sorted([(30.0, colour), (120.0, PAPER), (120.0, PAPER)])
 
 
+def test_bars_begin_at_0_unless_an_interval_goes_below() -> None:
+    bar = {"cc": "reno", "label": "Reno", "value": 3.0, "high": 9.0, "limit": None}
+    for low, begins in ((1.0, True), (-3.0, False)):
+        rows = pl.DataFrame([bar | {"low": low, "runs": [1.0], "published": None}])
+        _, [[axes]] = figures.panels()
+        figures.intervals(axes, rows)
+        assert (axes.get_xlim()[0] == 0) == begins
+        assert axes.get_xlim()[0] <= low
+
+
 def test_a_flow_with_a_single_sample_is_a_dot() -> None:
     """The second flow of an algorithm, whose line has no markers."""
     samples = [("long", 0.0, 1.0), ("long", 1.0, 3.0), ("short", 0.5, 2.0)]

@@ -129,7 +129,11 @@ class Comparison:
                     for name, runs in values.select("algorithm", metric).iter_rows()
                 ]
                 figures.intervals(panel, pl.DataFrame(bars, schema_overrides={"low": pl.Float64}))
-                panel.set_xlabel(Column.of(metric).heading)
+                column = Column.of(metric)
+                if metric == "rival_throughput" and self.rival is not None:
+                    style = figures.style_of(self.rival.experiment.flows[0].cc)
+                    column = Column.of(metric, title=f"Throughput left to {style.label}")
+                panel.set_xlabel(column.heading)
         return figure
 
     def __repr__(self) -> str:

@@ -134,7 +134,8 @@ def intervals(axes: Axes, rows: pl.DataFrame) -> None:
     axes.tick_params(axis="y", length=0)
     axes.grid(visible=False, axis="y")
     axes.margins(x=0.04)
-    axes.set_xlim(left=0)
+    if axes.dataLim.x0 >= 0:
+        axes.set_xlim(left=0)
 
 
 def _bar(axes: Axes, y: float, row: dict[str, Any]) -> None:
