@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 import dumbbell
+from dumbbell import figures
 from dumbbell.cli.plot import plot_folder
 from dumbbell.errors import DumbbellError
-from dumbbell.figures.result import FIGURES
+from dumbbell.figures.result import FIGURES, draw
 from dumbbell.papers.registry import PAPERS
+from dumbbell.results.result import Result
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -174,3 +176,34 @@ def test_results_of_other_flows_are_not_drawn_over_each_other(result: Path, tmp_
         plot_folder(result, "windows", beside=one)
     with pytest.raises(DumbbellError, match="--beside: is for figures of a result"):
         plot_folder(tmp_path / "tein2", "7", beside=one)
+
+
+def test_flows_of_other_algorithms_that_lie_behind_are_in_the_legend(result: Path) -> None:
+    run = Result.load(result)
+    pair = dumbbell.Experiment.parse(PAIR)
+    for change, more in (("flow.flow-1.cc=bbr3", 5), ("link.*.delay=20 ms", 1)):
+        other = dumbbell.run(pair.override(change))
+        with figures.styled():
+            drawn = draw(run, "throughputs", beside=("other", other))
+        legend = drawn.axes[0].get_legend()
+        assert legend is not None
+        shown = [text.get_text() for text in legend.get_texts()]
+        assert sum(text.startswith("other") for text in shown) == more
+
+
+@pytest.mark.parametrize("suffix", ["jpg", "EPS", "webp"])
+def test_a_picture_of_another_format_is_refused(result: Path, suffix: str) -> None:
+    with pytest.raises(DumbbellError, match=r"is not possible; write \.svg, \.png or \.pdf"):
+        plot_folder(result, "windows", out=result / f"windows.{suffix}")
+
+
+def test_the_list_of_a_folder_names_its_figures_alone(
+    result: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plot_folder(result, list_all=True)
+    said = capsys.readouterr().out
+    assert "  windows: " in said
+    assert "  heat: " not in said
+    assert "  tein2 " not in said
+    plot_folder(result / "tein2", list_all=True)
+    assert {line.split()[0] for line in capsys.readouterr().out.splitlines()[1:]} == {"tein2"}

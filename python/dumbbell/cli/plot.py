@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, cast
 from typer import Argument, Option
 
 from dumbbell.cli import options
-from dumbbell.cli.output import print_line, print_text, print_warnings
+from dumbbell.cli.output import print_line, print_text, print_warnings, warn_of_missing_runs
 from dumbbell.errors import DumbbellError, ResultError
 from dumbbell.experiment.files import writing
 
@@ -20,6 +20,7 @@ Format = Literal["svg", "png", "pdf"]
 
 _COLUMNS: Final = {"single": 3.5, "double": 7.16}
 _INCHES: Final = {"mm": 1 / 25.4, "cm": 1 / 2.54, "in": 1.0, "pt": 1 / 72}
+_OTHER_PICTURES: Final = (".jpg", ".jpeg", ".eps", ".tif", ".tiff", ".gif", ".webp")
 _NARROWEST, _WIDEST = 1.5, 20.0
 
 
@@ -54,7 +55,8 @@ def plot_folder(
     ] = None,
     seed: Annotated[int | None, Option(help="Seed of a result; default: the first.")] = None,
     beside: Annotated[
-        Path | None, Option(metavar="FOLDER", help="Another result of the same flows, below it.")
+        Path | None,
+        Option(metavar="FOLDER", help="Another result of the same flows, pale behind it."),
     ] = None,
     x: Annotated[str | None, Option(help="Axis of a sweep from left to right.")] = None,
     y: Annotated[str | None, Option(help="Axis from bottom to top.")] = None,
@@ -74,9 +76,11 @@ def plot_folder(
     from dumbbell.sweeps.dataset import is_dataset
 
     if list_all or folder is None:
-        _list_figures()
+        _list_figures(folder)
         return
     inches = _inches(width)
+    if out is not None and out.suffix.lower() in _OTHER_PICTURES:
+        raise DumbbellError(f"--out: {out.suffix} is not possible; write .svg, .png or .pdf")
     if out is not None and out.suffix in options.PICTURES:
         kind = kind or cast("Format", out.suffix.removeprefix("."))
         if out.suffix != f".{kind}":
@@ -118,19 +122,26 @@ def _file(stem: Path, kind: str) -> Path:
     return stem.with_name(f"{stem.name}.{kind}")
 
 
-def _list_figures() -> None:
-    """Prints the figures of a result, of a sweep, and of papers."""
+def _list_figures(folder: Path | None) -> None:
+    """Prints the figures of a result, of a sweep, and of papers; of a folder only its own."""
     from dumbbell.figures.result import FIGURES
     from dumbbell.papers import available
     from dumbbell.sweeps.figures import FIGURES as OF_SWEEPS
 
+    only = None if folder is None else _kind(folder)
     for of, known in (("result", FIGURES), ("sweep", OF_SWEEPS)):
+        if only not in (None, of):
+            continue
         print_text(f"Of a {of}, for dumbbell plot FOLDER NAME:")
         for name, shows in known.items():
             print_text(f"  {name}: {shows}")
         print_line()
+    if only not in (None, "paper"):
+        return
     print_line("Of papers that were reproduced, for dumbbell plot PAPER NAME:")
     for paper in available():
+        if folder is not None and folder.name != paper.id:
+            continue
         for spec in paper.figures:
             print_text(f"  {paper.id} {spec.id}: {spec.heading}")
 
@@ -147,9 +158,10 @@ def _of_sweep(
     from dumbbell import figures
     from dumbbell.sweeps.figures import draw
 
-    metric, width = metric or "jain", width or figures.PAGE
+    width = width or figures.PAGE
     name, figure = draw(folder, name, metric=metric, by=by, width=width, **choices)
-    parts = [name] if name == "delay" else [name, _slug(metric)]
+    warn_of_missing_runs(folder)
+    parts = [name] if name == "delay" else [name, _slug(metric or "jain")]
     parts += [] if by is None or name == "heat" else ["by", _slug(by)]
     return figure, folder / "-".join(parts)
 
@@ -179,6 +191,17 @@ def _of_result(
         other = (found.source if "kernel" in found.meta else beside.name, found)
     figure = draw(result, name, width=width or figures.PAGE, seed=seed, beside=other)
     return figure, folder / ("figure" if name == "overview" else name)
+
+
+def _kind(folder: Path) -> str | None:
+    """What a folder is: of a sweep, of a result or of a paper."""
+    from dumbbell.sweeps.dataset import is_dataset
+
+    if is_dataset(folder):
+        return "sweep"
+    if (folder / "experiment.toml").exists():
+        return "result"
+    return "paper" if _is_paper(folder) else None
 
 
 def _is_paper(folder: Path) -> bool:

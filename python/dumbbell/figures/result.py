@@ -53,7 +53,8 @@ def draw(
 
     The panels share their time axis. If all seeds are invalid, the figure says so; if there are
     several, it says which it shows. Another result of the same flows, with its name in the legend,
-    may lie `beside` it: wide and pale, below its lines. `make` makes an empty figure.
+    may lie `beside` it: wide and pale, behind its lines; if it has other algorithms, the legend has
+    its flows. `make` makes an empty figure.
     """
     run, rows = _choose(result, name, seed)
     other = None if beside is None else (beside[0], _choose_beside(run, beside[1]))
@@ -128,7 +129,7 @@ def _choose(
 
 
 def _choose_beside(run: SampledRuns, beside: SampledRuns) -> SampledRuns:
-    """The run of another result that is drawn below a run."""
+    """The run of another result that is drawn behind a run."""
     if beside.flow_names != run.flow_names:
         theirs, ours = (", ".join(one.flow_names[:MOST_FLOWS]) for one in (beside, run))
         problem = f"has the flows {theirs}, and the other result has {ours}"
@@ -162,7 +163,7 @@ def _draw_panels(
         if beside is not None and part != "states":
             label, other = beside
             _draw_panel(axes, other, part, link)
-            _pale(axes, label)
+            _pale(axes, label, each=_algorithms(other) != _algorithms(run))
         _draw_panel(axes, run, part, link)
         if part != "completion-times":
             axes.set_xlabel("")
@@ -190,11 +191,19 @@ def _draw_panels(
         )
 
 
-def _pale(axes: Axes, label: str) -> None:
-    """Makes lines wide and pale, with one entry in the legend for all of them."""
+def _algorithms(run: SampledRuns) -> list[tuple[str, str]]:
+    """The flows and their algorithms."""
+    return run.flows.select(pl.col("flow", "cc").cast(pl.String)).unique().sort("flow").rows()
+
+
+def _pale(axes: Axes, label: str, *, each: bool) -> None:
+    """Makes lines wide and pale, with an entry in the legend for `each`, or one for all of them."""
     for line in axes.lines:
-        line.set(alpha=0.3, linewidth=3.0, linestyle="-", marker="", label="_nolegend_")
-    axes.plot([], [], color=INK, alpha=0.3, linewidth=3.0, label=label)
+        own = str(line.get_label())
+        shown = f"{label}: {own}" if each and not own.startswith("_") else "_nolegend_"
+        line.set(alpha=0.3, linewidth=3.0, linestyle="-", marker="", label=shown)
+    if not each:
+        axes.plot([], [], color=INK, alpha=0.3, linewidth=3.0, label=label)
 
 
 def _draw_panel(axes: Axes, run: SampledRuns, part: str, link: str | None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -17,10 +18,10 @@ from dumbbell.figures import room, spread
 from dumbbell.metrics import means_over_seeds, over_flows
 from dumbbell.sweeps.dataset import Dataset
 from dumbbell.sweeps.plan import METRICS
-from dumbbell.sweeps.query import query, quoted
+from dumbbell.sweeps.query import QueryError, query, quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
     from matplotlib.axes import Axes as Panel
@@ -38,6 +39,15 @@ FIGURES: Final = {
     "boxes": "the same as boxes",
 }
 """The figures of a sweep: name and what it shows."""
+
+_OPTIONS: Final = {
+    "heat": ("x", "y", "metric"),
+    "lines": ("x", "by", "metric"),
+    "delay": ("by",),
+    "cdf": ("by", "metric"),
+    "boxes": ("by", "metric"),
+}
+"""What each of them takes beside ``where``."""
 
 _MOST_TICKS: Final = 9  # with more settings than this an axis has its ticks where they are round
 _ROUND: Final = (1.0, 2.0, 5.0)  # where ticks of a logarithmic axis are in a decade
@@ -58,7 +68,7 @@ def draw(
     x: str | None = None,
     y: str | None = None,
     by: str | None = None,
-    metric: str = "jain",
+    metric: str | None = None,
     where: str | None = None,
     width: float = figures.PAGE,
 ) -> tuple[str, Figure]:
@@ -80,6 +90,8 @@ def draw(
     kind = kind or ("heat" if len(numbers) > 1 else "lines" if numbers else "boxes")
     if kind not in FIGURES:
         raise DumbbellError(f"{unknown('figure', kind, list(FIGURES))}; these are those of a sweep")
+    _refuse_unused(kind, x=x, y=y, by=by, metric=metric)
+    metric = metric or "jain"
     if kind == "heat":
         x, y = _heat_axes(list(axes), x, y)
         return kind, _heat(_chart(dataset, metric, None, where), dataset.plan, x, y, width)
@@ -108,6 +120,16 @@ def draw(
         room.lay_out(figure)
         room.give_room(panel, are_numbers=of in numbers)
     return kind, figure
+
+
+def _refuse_unused(kind: str, **choices: str | None) -> None:
+    """Refuses what a figure does not take."""
+    for name, value in choices.items():
+        if value is not None and name not in _OPTIONS[kind]:
+            *others, last = (other for other, its in _OPTIONS.items() if name in its)
+            which = " and ".join(filter(None, (", ".join(others), last)))
+            has = ", ".join(f"--{option}" for option in _OPTIONS[kind])
+            raise DumbbellError(f"--{name}: is for {which}; {kind} has {has}")
 
 
 def holds_algorithms(axis: Mapping[str, str | None]) -> bool:
@@ -227,11 +249,12 @@ def _chart(dataset: Dataset, metric: str, by: str | None, where: str | None, *mo
     """The runs of a sweep that have a finite value of a metric, and of `more` columns."""
     sql, key, column = quoted(metric), metric, Column.of(metric)
     if found := _SHARE.fullmatch(metric):
-        cc = found[1].replace("'", "''")
+        cc = _algorithm(dataset, found[1])
+        key, column = "share", share_column(cc)
+        cc = cc.replace("'", "''")
         same = "flows.point = runs.point and flows.seed = runs.seed"
         part = f"sum(delivered) filter (cc = '{cc}') / sum(delivered)"
         sql = f"(select {part} from flows where {same})"
-        key, column = "share", share_column(found[1])
     elif metric not in METRICS:
         sql, key, column = metric, "value", Column(metric)
     axes, tables = dataset.axes, {}
@@ -244,13 +267,58 @@ def _chart(dataset: Dataset, metric: str, by: str | None, where: str | None, *mo
     columns = map(quoted, dict.fromkeys([*axes, *([by] if by else []), *more]))
     rows = f"from runs where {where or 'true'} order by point, seed"
     select = f"select {', '.join(columns)}, {sql} as {quoted(VALUE)} {rows}"
-    runs = query(select, dataset.folder, tables=tables).cast(
-        dict.fromkeys([VALUE, *more], pl.Float64)
-    )
+    with _said_of(where, dataset):
+        found_runs = query(select, dataset.folder, tables=tables)
+    if where and found_runs.is_empty():
+        problem = f"no run matches --where; {_values(dataset, where)}"
+        raise ResultError(f"{dataset.folder}: {problem}")
+    runs = found_runs.cast(dict.fromkeys([VALUE, *more], pl.Float64))
     runs = runs.filter(pl.all_horizontal(pl.col(VALUE, *more).is_finite()))
     if runs.is_empty():
         raise ResultError(f"{dataset.folder}: no run there has a value of {metric}")
     return Chart(runs, axes, by, key, column)
+
+
+def _algorithm(dataset: Dataset, name: str) -> str:
+    """An algorithm of a sweep by its name, or by that without options if there is one such."""
+    known = dataset.table("flows")["cc"].cast(pl.String).unique(maintain_order=True).to_list()
+    bases = {cc: cc.partition("(")[0].strip() for cc in known}
+    same = [cc for cc, base in bases.items() if name in (base, base.rpartition(":")[2])]
+    if name not in known and len(same) != 1:
+        raise DumbbellError(f"--metric: {unknown('algorithm of the sweep', name, known)}")
+    return name if name in known else same[0]
+
+
+def _named_in(where: str, axes: Iterable[str]) -> list[str]:
+    return [axis for axis in axes if re.search(rf"\b{re.escape(axis)}\b", where)]
+
+
+def _values(dataset: Dataset, where: str) -> str:
+    """The values of the axes that a condition names, or of all."""
+    axes, said = dataset.axes, []
+    for axis in _named_in(where, axes) or axes:
+        values, unit = dataset.plan[axis].unique(maintain_order=True), axes[axis]["unit"]
+        texts = [f"'{value}'" if unit is None else f"{value:g}" for value in values]
+        more = ", ..." if len(texts) > _MOST_TICKS else ""
+        counted = f" ({unit})" if unit else ""
+        said.append(f"{axis} has {', '.join(texts[:_MOST_TICKS])}{more}{counted}")
+    return "; ".join(said)
+
+
+@contextmanager
+def _said_of(where: str | None, dataset: Dataset) -> Iterator[None]:
+    """Says of a condition that is not valid how quantities are written in it."""
+    try:
+        yield
+    except QueryError as error:
+        axes = dataset.axes
+        named = [name for name in _named_in(where or "", axes) if axes[name]["unit"] is not None]
+        if not named:
+            raise
+        unit, value = axes[named[0]]["unit"], dataset.plan[named[0]][0]
+        counts = f" in {unit}" if unit else ""
+        advice = f"{named[0]} is a number{counts}: {named[0]} = {value:g}"
+        raise QueryError(f"{error}; {advice}") from None
 
 
 def _lines(chart: Chart, panel: Panel, x: str) -> None:
