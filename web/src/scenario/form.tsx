@@ -6,7 +6,7 @@ import { styleOf } from "../results/looks";
 import { baseRtt } from "../runs";
 import { rateText, seconds, short, timeText, withUnit } from "./quantities";
 import { valuesOf } from "./schema";
-import { addFlow, hasKey, removeFlow, setKey } from "./text";
+import { addFlow, hasKey, isInline, removeFlow, setKey } from "./text";
 
 interface Props {
   text: string;
@@ -174,9 +174,15 @@ function FlowRow({ text, checked, facts, own, change, at }: Props & { checked: V
   const name = checked.names[at]?.[0]?.replace(/-1$/, flow.repeat > 1 ? "" : "-1") ?? "";
   const known = [...(facts?.algorithms ?? []), ...own];
   const setCc = (cc: string): void => {
-    const udt = cc === "udt" || cc === "ar-udt";
+    const transport = cc === "udt" || cc === "ar-udt" ? "udt" : "tcp";
     const next = setKey(text, "flow", at, "cc", cc);
-    change(udt || flow.transport !== "tcp" ? setKey(next, "flow", at, "transport", udt ? "udt" : null) : next);
+    if (transport === flow.transport) return change(next);
+    const without = setKey(next, "flow", at, "transport_options", null);
+    change(setKey(without, "flow", at, "transport", transport === "tcp" ? null : transport));
+  };
+  const remove = (): void => {
+    document.getElementById("add-flow")?.focus(); // the button that has the focus goes
+    change(removeFlow(text, at));
   };
   return (
     <tr>
@@ -201,7 +207,7 @@ function FlowRow({ text, checked, facts, own, change, at }: Props & { checked: V
         <Field type="number" min="1" max="1000" class="narrow" aria-label={`Number of flows ${name}`} value={flow.repeat} write={(count) => set("repeat", Number(count) > 1 ? Math.round(Number(count)) : null)} />
       </td>
       <td>
-        <button type="button" class="quiet" aria-label={`Remove ${name}`} title="Remove" disabled={checked.experiment.flow.length < 2} onClick={() => change(removeFlow(text, at))}>
+        <button type="button" class="quiet" aria-label={`Remove ${name}`} title="Remove" disabled={checked.experiment.flow.length < 2} onClick={remove}>
           ×
         </button>
       </td>
@@ -213,6 +219,7 @@ export function Form(props: Props) {
   const { text, checked, facts, change } = props;
   const [chosen, choose] = useState(0);
   if (!checked) return <p class="soft">The form follows when the file is valid.</p>;
+  if (isInline(text)) return <p class="soft">The form changes links and flows that begin with [[link]] and [[flow]]; this file writes them in another way.</p>;
   const { links } = checked.scenario;
   const at = Math.min(chosen, links.length - 1);
   const ecn = String(checked.experiment.stack_options["ecn"] ?? "off");
@@ -221,9 +228,9 @@ export function Form(props: Props) {
     const taken = new Set(checked.names.flat());
     let number = checked.experiment.flow.length + 1;
     while (taken.has(`flow-${number}`)) number += 1;
-    const path = checked.experiment.flow.at(-1)?.path;
-    const added = addFlow(text, { name: `flow-${number}`, cc: "cubic" });
-    change(path && links.length > 1 ? added.replace(/\n$/, `\npath = ${JSON.stringify(path)}\n`) : added);
+    const last = checked.experiment.flow.at(-1);
+    const path = links.length > 1 && (last?.path ?? last?.paths?.[0]);
+    change(addFlow(text, { name: `flow-${number}`, cc: "cubic", ...(path && { path }) }));
   };
   return (
     <div class="form">
@@ -257,7 +264,7 @@ export function Form(props: Props) {
         </tbody>
       </table>
       <div class="row">
-        <button type="button" onClick={add}>
+        <button type="button" id="add-flow" onClick={add}>
           Add a flow
         </button>
         <label>

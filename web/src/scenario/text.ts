@@ -11,18 +11,47 @@ interface Span {
 
 const HEADER = /^\s*\[/;
 
-/** Where the sections of this name are, in order. */
-function sections(lines: string[], section: Section): Span[] {
-  const first = lines.findIndex((line) => HEADER.test(line));
-  if (section === "experiment") return [{ header: -1, end: first < 0 ? lines.length : first }];
-  const name = section === "stack_options" ? /^\s*\[\s*stack_options\s*\]/ : new RegExp(`^\\s*\\[\\[\\s*${section}\\s*\\]\\]`);
-  const found: Span[] = [];
-  lines.forEach((line, header) => {
-    if (!name.test(line)) return;
-    const next = lines.findIndex((other, at) => at > header && HEADER.test(other));
-    found.push({ header, end: next < 0 ? lines.length : next });
-  });
+/** Where a header, or a key and its value, ends, which may be lines below, and the comment after it. */
+function statementAt(lines: string[], first: number): { end: number; note: string } {
+  let [depth, quote] = [0, ""];
+  for (let line = first; line < lines.length; line += 1) {
+    let note = "";
+    for (const { 0: token, index } of (lines[line] ?? "").matchAll(/\\.|"""|'''|["'[\]{}]|\s*#/g)) {
+      if (quote) {
+        if (token === quote) quote = "";
+      } else if (token.endsWith("#")) {
+        note = (lines[line] ?? "").slice(index);
+        break;
+      } else if (/^["']/.test(token)) {
+        quote = token;
+      } else {
+        depth += "[{".includes(token) ? 1 : -1;
+      }
+    }
+    if (quote.length < 3) quote = "";
+    if (depth <= 0 && !quote) return { end: line + 1, note };
+  }
+  return { end: first + 1, note: "" }; // it is not closed
+}
+
+/** The lines in which statements begin. */
+function beginnings(lines: string[], from: number, to: number): number[] {
+  const found: number[] = [];
+  for (let at = from; at < to; at = statementAt(lines, at).end) found.push(at);
   return found;
+}
+
+/** Where the sections of this name are, in order; `whole` with the tables in them: [flow.stack_options]. */
+function sections(lines: string[], section: Section, whole = false): Span[] {
+  const headers = beginnings(lines, 0, lines.length).filter((at) => HEADER.test(lines[at] ?? ""));
+  if (section === "experiment") return [{ header: -1, end: headers[0] ?? lines.length }];
+  const name = section === "stack_options" ? /^\s*\[\s*stack_options\s*\]/ : new RegExp(`^\\s*\\[\\[\\s*${section}\\s*\\]\\]`);
+  const inside = new RegExp(`^\\s*\\[+\\s*${section}\\s*\\.`);
+  return headers.flatMap((header, at) => {
+    if (!name.test(lines[header] ?? "")) return [];
+    const next = headers.slice(at + 1).find((other) => !whole || !inside.test(lines[other] ?? ""));
+    return [{ header, end: next ?? lines.length }];
+  });
 }
 
 /** One past the last line of a section that is neither empty nor a comment before the next one. */
@@ -32,32 +61,19 @@ function contentEnd(lines: string[], span: Span): number {
   return end;
 }
 
-function findKey(lines: string[], span: Span, key: string): number {
-  const is = new RegExp(`^\\s*(${key}|"${key}")\\s*=`);
-  for (let at = span.header + 1; at < span.end; at += 1) if (is.test(lines[at] ?? "")) return at;
-  return -1;
+/** A key as a pattern; one of a table in the section has a dot. */
+const written = (key: string): string => `^\\s*${key.split(".").map((part) => `(?:${part}|"${part}")`).join("\\s*\\.\\s*")}\\s*`;
+
+function findKey(lines: string[], span: Span, key: string, after = "="): number {
+  const is = new RegExp(written(key) + after);
+  return beginnings(lines, span.header + 1, span.end).find((at) => is.test(lines[at] ?? "")) ?? -1;
 }
 
-/** The comment after a value, with the blanks before it. */
-function comment(rest: string): string {
-  let quote = "";
-  for (let at = 0; at < rest.length; at += 1) {
-    const char = rest[at] ?? "";
-    if (quote) {
-      if (char === quote) quote = "";
-    } else if (char === '"' || char === "'") {
-      quote = char;
-    } else if (char === "#") {
-      let begin = at;
-      while (begin > 0 && /\s/.test(rest[begin - 1] ?? "")) begin -= 1;
-      return rest.slice(begin);
-    }
-  }
-  return "";
-}
+export type Value = string | number | boolean | string[];
 
 /** A value as TOML. */
-export function toToml(value: string | number | boolean): string {
+export function toToml(value: Value): string {
+  if (Array.isArray(value)) return `[${value.map(toToml).join(", ")}]`;
   return typeof value === "string" ? JSON.stringify(value) : String(value);
 }
 
@@ -65,62 +81,63 @@ export function toToml(value: string | number | boolean): string {
  * Sets a key of the `at`-th section (from 0), or removes it with `null`. A comment that follows the
  * old value stays unless it would no longer be true: comments with a number go.
  */
-export function setKey(
-  text: string,
-  section: Section,
-  at: number,
-  key: string,
-  value: string | number | boolean | null,
-): string {
+export function setKey(text: string, section: Section, at: number, key: string, value: Value | null): string {
   const lines = text.split("\n");
   const span = sections(lines, section)[at];
-  if (!span) {
-    if (value === null || section === "link" || section === "flow") return text;
-    return addOptions(lines, key, value);
-  }
-  const line = findKey(lines, span, key);
-  if (line >= 0) {
-    if (value === null) {
-      lines.splice(line, 1);
-    } else {
-      const [head = "", ...rest] = (lines[line] ?? "").split("=");
-      const note = comment(rest.join("="));
-      lines[line] = `${head}= ${toToml(value)}${/\d/.test(note) ? "" : note}`;
-    }
-  } else if (value !== null) {
-    lines.splice(contentEnd(lines, span), 0, `${key} = ${toToml(value)}`);
-  }
+  if (span && value !== null) replaceKey(lines, span, key, value);
+  else if (span) removeKey(lines, section, at, key);
+  else if (value !== null && section === "stack_options") addOptions(lines, key, value);
   return lines.join("\n");
 }
 
-/** Adds a table [stack_options] before the links. */
-function addOptions(lines: string[], key: string, value: string | number | boolean): string {
-  const inline = lines.findIndex((line) => /^\s*stack_options\s*=\s*\{/.test(line));
-  if (inline >= 0) {
-    const entry = new RegExp(`\\b${key}\\s*=\\s*("[^"]*"|[^,}]*)`);
-    const [line, set] = [lines[inline] ?? "", `${key} = ${toToml(value)}`];
-    lines[inline] = entry.test(line) ? line.replace(entry, `${set} `) : line.replace(/\s*\}/, `, ${set} }`);
-    return lines.join("\n");
-  }
-  const first = lines.findIndex((line) => HEADER.test(line));
-  lines.splice(first < 0 ? lines.length : first, 0, "[stack_options]", `${key} = ${toToml(value)}`, "");
-  return lines.join("\n");
+function replaceKey(lines: string[], span: Span, key: string, value: Value): void {
+  const line = findKey(lines, span, key);
+  if (line < 0) return void lines.splice(contentEnd(lines, span), 0, `${key} = ${toToml(value)}`);
+  const { end, note } = statementAt(lines, line);
+  const [head = ""] = (lines[line] ?? "").split("=");
+  lines.splice(line, end - line, `${head}= ${toToml(value)}${/\d/.test(note) ? "" : note}`);
+}
+
+/** Removes a key; a table also if its keys have dots or it has a header of its own. */
+function removeKey(lines: string[], section: Section, at: number, key: string): void {
+  const header = new RegExp(`^\\s*\\[\\s*${section}\\s*\\.\\s*${key}\\s*\\]`);
+  const own = new RegExp(`${written(key)}[.=]`);
+  const [span, whole] = [sections(lines, section)[at], sections(lines, section, true)[at]];
+  if (!span || !whole) return;
+  const all = beginnings(lines, whole.header + 1, contentEnd(lines, whole));
+  let inside = false;
+  const gone = all.filter((line) => {
+    if (HEADER.test(lines[line] ?? "")) inside = header.test(lines[line] ?? "");
+    return inside || (line < span.end && own.test(lines[line] ?? ""));
+  });
+  for (const line of gone.reverse()) lines.splice(line, statementAt(lines, line).end - line);
+}
+
+/** Sets an option of the stack in a file without [stack_options]: where others are, or before the links. */
+function addOptions(lines: string[], key: string, value: Value): void {
+  const [top = { header: -1, end: 0 }] = sections(lines, "experiment");
+  if (findKey(lines, top, "stack_options", "\\.") >= 0) return replaceKey(lines, top, `stack_options.${key}`, value);
+  const inline = findKey(lines, top, "stack_options");
+  if (inline < 0) return void lines.splice(top.end, 0, "[stack_options]", `${key} = ${toToml(value)}`, "");
+  const entry = new RegExp(`\\b${key}\\s*=\\s*("[^"]*"|[^,}]*)`);
+  const [line, set] = [lines[inline] ?? "", `${key} = ${toToml(value)}`];
+  lines[inline] = entry.test(line) ? line.replace(entry, `${set} `) : line.replace(/\s*\}/, `, ${set} }`);
 }
 
 /** Adds a [[flow]] at the end of the flows. */
-export function addFlow(text: string, keys: Record<string, string | number>): string {
+export function addFlow(text: string, keys: Record<string, Value>): string {
   const lines = text.trimEnd().split("\n");
-  const last = sections(lines, "flow").at(-1);
+  const last = sections(lines, "flow", true).at(-1);
   const at = last ? contentEnd(lines, last) : lines.length;
   const added = Object.entries(keys).map(([key, value]) => `${key} = ${toToml(value)}`);
   lines.splice(at, 0, "", "[[flow]]", ...added);
   return `${lines.join("\n")}\n`;
 }
 
-/** Removes the `at`-th [[flow]]. */
+/** Removes the `at`-th [[flow]] and its tables. */
 export function removeFlow(text: string, at: number): string {
   const lines = text.split("\n");
-  const span = sections(lines, "flow")[at];
+  const span = sections(lines, "flow", true)[at];
   if (!span) return text;
   lines.splice(span.header, contentEnd(lines, span) - span.header);
   return lines.join("\n").replace(/\n{3,}/g, "\n\n");
@@ -132,3 +149,6 @@ export function hasKey(text: string, section: Section, at: number, key: string):
   const span = sections(lines, section)[at];
   return !!span && findKey(lines, span, key) >= 0;
 }
+
+/** Whether the links or the flows are written in another way than as [[link]] and [[flow]]. */
+export const isInline = (text: string): boolean => ["link", "flow"].some((key) => hasKey(text, "experiment", 0, key));

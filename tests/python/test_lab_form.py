@@ -1,0 +1,93 @@
+"""The form of the laboratory's page: what it writes into the file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lab_in_browser import DONE, MARKS, choose, click, file_of, open_lab, text
+
+from dumbbell import Experiment
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from browser import Browser
+
+pytestmark = MARKS
+
+TABLES = """\
+duration = "3 s"
+seeds = [
+  1,  # the first
+  2,
+]
+stack_options.ecn = "off"
+
+[[link]]
+name = "access"
+rate = "20 Mbit/s"
+delay = "1 ms"
+
+[[link]]
+name = "core"
+rate = "10 Mbit/s"
+delay = "10 ms"
+
+[[flow]]
+name = "one"
+cc = "udt"
+transport = "udt"
+path = ["access", "core"]
+
+[flow.transport_options]
+window = 1000
+
+[[flow]]
+name = "two"
+cc = "cubic"
+path = ["access", "core"]
+
+[flow.stack_options]
+initial_window = 4
+
+[assumed]
+"flow.one.cc" = "It is not said."
+"""
+
+
+def test_flows_are_added_and_removed_with_their_tables(browser: Browser, folder: Path) -> None:
+    open_lab(browser, folder, TABLES)
+    click(browser, "Add a flow")
+    browser.wait_for(f"document.querySelectorAll('.flows tbody tr').length === 3 && {DONE}")
+    flows = Experiment.parse(file_of(browser)).flows
+    assert flows[2].path == ["access", "core"]
+    assert [dict(flow.stack_options) for flow in flows] == [{}, {"initial_window": 4}, {}]
+    browser.evaluate("document.querySelector('[aria-label=\"Remove two\"]').click()")
+    browser.wait_for(f"document.querySelectorAll('.flows tbody tr').length === 2 && {DONE}")
+    assert "initial_window" not in file_of(browser)
+    assert browser.evaluate("document.activeElement.textContent") == "Add a flow"
+
+
+def test_the_options_of_a_transport_go_with_it(browser: Browser, folder: Path) -> None:
+    open_lab(browser, folder, TABLES)
+    choose(browser, "Algorithm of one", "reno")
+    browser.wait_for(f"document.querySelector('.cm-content').innerText.includes('reno') && {DONE}")
+    assert "transport" not in file_of(browser)
+
+
+def test_values_of_several_lines_and_dotted_keys_are_replaced(
+    browser: Browser, folder: Path
+) -> None:
+    open_lab(browser, folder, TABLES)
+    choose(browser, "Seeds ", "3")
+    browser.wait_for(f"document.querySelector('.tables').innerText.includes('3 seeds') && {DONE}")
+    choose(browser, "ECN", "l4s")
+    browser.wait_for(f"document.querySelector('.cm-content').innerText.includes('l4s') && {DONE}")
+    assert 'seeds = 3\nstack_options.ecn = "l4s"\n' in file_of(browser)
+
+
+def test_a_file_with_inline_tables_has_no_form(browser: Browser, folder: Path) -> None:
+    links = 'link = [{ name = "bottleneck", rate = "10 Mbit/s", delay = "10 ms" }]\n'
+    open_lab(browser, folder, f'duration = "2 s"\n{links}[[flow]]\ncc = "cubic"\n')
+    assert "writes them in another way" in text(browser, ".scenario")
+    assert browser.evaluate("document.querySelectorAll('.scenario .slider').length") == 0
