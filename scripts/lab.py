@@ -97,6 +97,10 @@ def looks() -> dict[str, object]:
     return {"styles": styles, "packets": packets, "states": BBR, **neutral}
 
 
+ELSEWHERE = {"quic", "sabul", "rbudp", "tsunami"}
+"""Transports that the page does not have."""
+
+
 def presets() -> list[dict[str, str]]:
     """The experiments of the exercises, the examples and the papers: group, name and text."""
     exercises = (ROOT / "docs/tutorials/lab.md").read_text()
@@ -113,7 +117,8 @@ def presets() -> list[dict[str, str]]:
     for group, path in files:
         text = path.read_text()
         content = tomllib.loads(text)
-        if "flow" in content and "sweep" not in content:
+        transports = {flow.get("transport") for flow in content.get("flow", [])}
+        if transports and "sweep" not in content and not transports & ELSEWHERE:
             found.append({"group": group, "name": content.get("title", path.stem), "text": text})
     return found
 
