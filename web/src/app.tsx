@@ -1,6 +1,6 @@
 /** The page. */
 
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { Compare } from "./compare/compare";
 import type { Shown } from "./compare/pair";
 import type { Source, Valid } from "./engine/protocol";
@@ -11,7 +11,7 @@ import { classesOf, OwnCode } from "./scenario/own";
 import { Traces } from "./scenario/traces";
 import { presets } from "./scenario/presets";
 import { codeOf, poolFor } from "./runs";
-import { pack, TABS, type Tab, type View } from "./share/link";
+import { beginning, pack, TABS, unpack, viewOf, type Tab, type View } from "./share/link";
 import { Share } from "./share/share";
 import { useLab, type Lab } from "./state";
 import { Status } from "./status";
@@ -33,7 +33,7 @@ function useTheme(): [Theme, boolean, (theme: Theme) => void] {
   return [theme, dark, setTheme];
 }
 
-function Presets({ lab }: { lab: Lab }) {
+function Presets({ lab, choose }: { lab: Lab; choose: (toml: string) => void }) {
   const all = presets(lab.facts?.starter ?? "");
   const groups = [...new Set(all.map(({ group }) => group))];
   const at = all.findIndex(({ text }) => text === lab.source.toml);
@@ -44,7 +44,7 @@ function Presets({ lab }: { lab: Lab }) {
         value={at}
         onChange={(event) => {
           const preset = all[Number(event.currentTarget.value)];
-          if (preset) lab.setSource({ ...lab.source, toml: preset.text });
+          if (preset) choose(preset.text);
         }}
       >
         {at < 0 && <option value={-1}>{lab.valid?.experiment.title || "your own"}</option>}
@@ -62,12 +62,31 @@ function Presets({ lab }: { lab: Lab }) {
   );
 }
 
-/** Keeps the scenario and what is shown in the address, so that reloading the page brings them back. */
-function useAddress(source: Source, view: View): void {
+/**
+ * Keeps the scenario and what is shown in the address, so that reloading the page brings them back, and
+ * opens another address. The function that it returns keeps the address before the next change for Back.
+ */
+function useAddress(source: Source, view: View, open: (fragment: string) => void): () => void {
+  const step = useRef(false);
+  const latest = useRef(open);
+  latest.current = open;
   useEffect(() => {
-    const later = setTimeout(() => void pack(source, view).then((fragment) => history.replaceState(null, "", `#${fragment}`)), 300);
+    const keep = (fragment: string): void => {
+      history[step.current ? "pushState" : "replaceState"](null, "", `#${fragment}`);
+      step.current = false;
+    };
+    const later = setTimeout(() => void pack(source, view).then(keep), 300);
     return () => clearTimeout(later);
   }, [source, view]);
+  useEffect(() => {
+    const changed = (): void => {
+      step.current = false;
+      latest.current(location.hash);
+    };
+    addEventListener("hashchange", changed);
+    return () => removeEventListener("hashchange", changed);
+  }, []);
+  return () => void (step.current = true);
 }
 
 /** Arrow keys choose the next tab, as in any list of tabs. */
@@ -98,15 +117,35 @@ interface Props {
   complaint: string;
 }
 
-export function App({ first, view: opened, embedded, complaint }: Props) {
+export function App({ first, view: opened, embedded, complaint: told }: Props) {
   const lab = useLab(first);
   const [theme, dark, setTheme] = useTheme();
   const [view, setView] = useState(opened);
   const [sharing, share] = useState(false);
+  const [complaint, complain] = useState(told);
   const { source, runs } = lab;
   const { tab } = view;
   const show = (part: Partial<View>): void => setView((before) => ({ ...before, ...part }));
-  useAddress(source, view);
+  const follow = (fragment: string): void => {
+    const opened = (found: Source | null): void => {
+      if (!found) return;
+      lab.open(found);
+      setView(viewOf(fragment));
+      complain("");
+    };
+    unpack(fragment).then(opened, (error: Error) => complain(`${error.message}.`));
+  };
+  const close = (): void => {
+    document.getElementById("share")?.focus(); // what has the focus goes
+    share(false);
+  };
+  const step = useAddress(source, view, follow);
+  const choose = (toml: string): void => {
+    step();
+    complain("");
+    lab.open({ ...source, toml });
+    show(beginning());
+  };
   const change = (toml: string): void => lab.setSource({ ...source, toml });
   return (
     <div class={embedded ? "page embedded" : "page"}>
@@ -114,9 +153,9 @@ export function App({ first, view: opened, embedded, complaint }: Props) {
         <h1>
           dumbbell <span class="soft">laboratory</span>
         </h1>
-        <Presets lab={lab} />
+        <Presets lab={lab} choose={choose} />
         <div class="row">
-          <button type="button" onClick={() => share(!sharing)} aria-expanded={sharing}>
+          <button type="button" id="share" onClick={() => share(!sharing)} onKeyDown={(event) => event.key === "Escape" && share(false)} aria-expanded={sharing}>
             Share
           </button>
           <select aria-label="Colours" value={theme} onChange={(event) => setTheme(event.currentTarget.value as Theme)}>
@@ -127,10 +166,10 @@ export function App({ first, view: opened, embedded, complaint }: Props) {
         </div>
       </header>
       {complaint && <p class="problems" role="alert">{complaint}</p>}
-      {sharing && <Share source={source} view={view} checked={lab.valid} outputs={runs?.outputs ?? []} close={() => share(false)} />}
+      {sharing && <Share source={source} view={view} checked={lab.valid} outputs={runs?.outputs ?? []} close={close} />}
       <main>
         <div class="scenario">
-          <Form text={source.toml} own={classesOf(source.code)} checked={lab.latest} facts={lab.facts} change={change} />
+          <Form text={source.toml} own={classesOf(source.code)} checked={lab.latest} problems={lab.problems} facts={lab.facts} change={change} />
           <Status outcome={lab} trusted={lab.trusted} />
           <details open={!embedded}>
             <summary>The file</summary>
@@ -142,7 +181,7 @@ export function App({ first, view: opened, embedded, complaint }: Props) {
         <div class="outcome">
           <Tabs tab={tab} choose={(tab) => show({ tab })} />
           <div id="outcome" role="tabpanel" aria-labelledby={`tab-${tab}`}>
-            {tab === "run" && runs && <Results {...runs} dark={dark} stale={lab.share !== null || lab.waits} view={view} show={show} />}
+            {tab === "run" && runs && <Results {...runs} dark={dark} stale={lab.share !== null || lab.waits || lab.problems.length > 0} view={view} show={show} />}
             {tab === "compare" && <Comparing lab={lab} dark={dark} view={view} show={show} />}
             {tab === "watch" && <Watching lab={lab} dark={dark} view={view} show={show} />}
           </div>

@@ -22,11 +22,15 @@ export interface Outcome {
   waits: boolean;
   run: () => void;
   cancel: () => void;
+  /** Says that the next scenario is another one, not this one changed: what was valid is not kept. */
+  forget: () => void;
 }
 
 export interface Lab extends Outcome {
   source: Source;
   setSource: (source: Source) => void;
+  /** Shows another scenario; code that comes with it runs once the user has started it. */
+  open: (source: Source) => void;
   facts: Facts | null;
   /** Whether own code may run: it is the user's, or the user has started it. */
   trusted: boolean;
@@ -42,6 +46,7 @@ function useOutcome(source: Source | null, trusted: boolean, trust: () => void):
   const [share, setShare] = useState<number | null>(null);
   const [failure, fail] = useState("");
   const [waits, wait] = useState(false);
+  const [isOther, forget] = useState(false);
   const abort = useRef<AbortController | null>(null);
   /** The scenario that the user has started. */
   const started = useRef<Source | null>(null);
@@ -73,11 +78,14 @@ function useOutcome(source: Source | null, trusted: boolean, trust: () => void):
   const follow = (checked: Checked, of: Source): void => {
     setProblems(checked.errors);
     fail("");
+    forget(false);
+    const refused = isValid(checked) ? tooLarge(checked) : "";
+    const isSmall = isValid(checked) && checked.work * checked.experiment.seeds.length <= AT_ONCE;
+    const begins = !refused && trusted && (isSmall || started.current === of);
+    if (isOther && !begins) setRuns(null);
+    if (isOther || isValid(checked)) setValid(isValid(checked) ? checked : null);
     if (!isValid(checked)) return stop();
-    setValid(checked);
-    const refused = tooLarge(checked);
-    const isSmall = checked.work * checked.experiment.seeds.length <= AT_ONCE;
-    if (!refused && trusted && (isSmall || started.current === of)) return void start(checked, of);
+    if (begins) return void start(checked, of);
     stop();
     fail(refused);
     wait(!refused);
@@ -103,7 +111,7 @@ function useOutcome(source: Source | null, trusted: boolean, trust: () => void):
     stop();
     wait(true);
   };
-  return { problems, valid: problems.length ? null : valid, latest: valid, runs, share, failure, waits, run, cancel };
+  return { problems, valid: problems.length || isOther ? null : valid, latest: valid, runs, share, failure, waits, run, cancel, forget: () => forget(true) };
 }
 
 export function useLab(first: Source): Lab {
@@ -123,5 +131,10 @@ export function useLab(first: Source): Lab {
     if (next.code !== source.code) trust(true);
     setSource(next);
   };
-  return { ...outcome, failure: complaint || outcome.failure, source, setSource: change, trusted, facts, beside };
+  const open = (next: Source): void => {
+    if (next.code !== source.code) trust(!next.code.trim());
+    if (next.toml !== source.toml || next.code !== source.code || next.traces !== source.traces) outcome.forget();
+    setSource(next);
+  };
+  return { ...outcome, failure: complaint || outcome.failure, source, setSource: change, open, trusted, facts, beside };
 }

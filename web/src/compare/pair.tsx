@@ -49,7 +49,7 @@ export function Pair({ lab, ...shown }: Shown & { lab: Lab }) {
           <b>A</b> <Status outcome={beside} trusted={lab.trusted} />
         </div>
       ) : null}
-      {beside.runs && runs && <Sides a={beside.runs} b={runs} {...shown} stale={lab.share !== null || lab.waits} />}
+      {beside.runs && runs && <Sides a={beside.runs} b={runs} {...shown} stale={lab.share !== null || lab.waits || lab.problems.length > 0} />}
     </section>
   );
 }

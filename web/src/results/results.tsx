@@ -2,7 +2,7 @@
 
 import { useMemo, useState } from "preact/hooks";
 import type { Output, Valid } from "../engine/protocol";
-import type { View } from "../share/link";
+import { beginning, type View } from "../share/link";
 import { fileName } from "../share/share";
 import { Figure } from "./figure";
 import { Legend } from "./legend";
@@ -58,7 +58,7 @@ export function Results({ checked, outputs, dark, stale, view, show }: Props) {
         </div>
       </div>
       {panels.map((panel, at) => (
-        <Figure key={panel.id} name={fileName(checked.experiment.title)} panel={panel} view={{ span: zoom.span, hidden, dark }} last={at === panels.length - 1} zoom={zoom.set} pick={(at) => show({ at, paused: false })} />
+        <Figure key={panel.id} name={fileName(checked.experiment.title)} panel={panel} view={{ span: zoom.span, hidden, dark }} last={at === panels.length - 1} zoom={zoom.set} pick={(at) => show({ at, paused: beginning().paused })} />
       ))}
       <Tables checked={checked} outputs={shown} />
     </section>

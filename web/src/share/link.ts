@@ -53,6 +53,15 @@ export interface View {
   ranked: number | null;
 }
 
+/** How another scenario is shown. Who wants less motion starts the animation. */
+export const beginning = (): Pick<View, "at" | "paused" | "span" | "hidden" | "ranked"> => ({
+  at: 0,
+  paused: matchMedia("(prefers-reduced-motion: reduce)").matches,
+  span: null,
+  hidden: new Set(),
+  ranked: null,
+});
+
 /** What a fragment shows of its scenario. */
 export function viewOf(fragment: string): View {
   const tab = /&tab=(\w+)/.exec(fragment)?.[1] ?? "";
@@ -64,7 +73,7 @@ export function viewOf(fragment: string): View {
   return {
     tab: tab in TABS ? (tab as Tab) : "run",
     at: at > 0 && at < Infinity ? at : 0,
-    paused: fragment.includes("&paused"),
+    paused: fragment.includes("&paused") || beginning().paused,
     span,
     hidden: new Set(hidden.map(Number)),
     variable: /&variable=(\w+)/.exec(fragment)?.[1] ?? "",
