@@ -98,6 +98,12 @@ def write(browser: Browser, old: str, new: str) -> None:
     browser.call("Input.insertText", text=new)
 
 
+def press(browser: Browser, key: str) -> None:
+    """Presses a key."""
+    for kind in ("keyDown", "keyUp"):
+        browser.call("Input.dispatchKeyEvent", type=kind, key=key, code=key)
+
+
 def saved(browser: Browser, folder: Path, button: str) -> Path:
     """Clicks a button that saves a file, and waits for the file."""
     folder.mkdir()

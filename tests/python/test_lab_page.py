@@ -6,7 +6,19 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
-from lab_in_browser import DONE, MARKS, TWO, choose, click, file_of, open_lab, saved, text, write
+from lab_in_browser import (
+    DONE,
+    MARKS,
+    TWO,
+    choose,
+    click,
+    file_of,
+    open_lab,
+    press,
+    saved,
+    text,
+    write,
+)
 from PIL import Image
 from test_accessible import AXE, serious
 
@@ -379,11 +391,6 @@ def test_every_control_is_reached_by_tab(browser: Browser, folder: Path) -> None
     browser.evaluate("document.querySelector('.slider input').focus()")
     browser.call("Input.dispatchKeyEvent", type="keyDown", key="ArrowRight", code="ArrowRight")
     browser.wait_for("document.querySelector('.slider .value').value === '11 Mbit/s'")
-
-
-def press(browser: Browser, key: str) -> None:
-    for kind in ("keyDown", "keyUp"):
-        browser.call("Input.dispatchKeyEvent", type=kind, key=key, code=key)
 
 
 def test_keys_read_a_chart_and_choose_where_the_animation_begins(

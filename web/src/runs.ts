@@ -1,7 +1,7 @@
 /** Runs of scenarios in workers. */
 
 import { Engine, Pool } from "./engine/client";
-import type { FlowSpec, LinkSpec, Output, Scenario, Source, Valid } from "./engine/protocol";
+import type { FlowSpec, LinkSpec, Output, PathSpec, Scenario, Source, Valid } from "./engine/protocol";
 import { many } from "./results/format";
 
 /** No more rows of tables, and no more packets in links and queues, are kept in memory. */
@@ -61,15 +61,17 @@ export function runAll(source: Source, checked: Valid, { progress, signal }: Opt
 export const rateOf = ({ rate_bps, rates, trace_ms }: LinkSpec): number =>
   rate_bps ?? Math.max(...(rates ?? []).map(([, rate]) => rate), trace_ms ? (trace_ms.length * PACKET_BITS * 1e3) / (trace_ms.at(-1) ?? 1) : 0);
 
-/** The links that a flow's data crosses, by subflow. */
-export const pathsOf = ({ path, additional_subflows = [] }: FlowSpec): string[][] => [path, ...additional_subflows.map(({ path }) => path)];
+/** The paths of a flow: one for each subflow. */
+export const pathsOf = (flow: FlowSpec): PathSpec[] => [flow, ...(flow.additional_subflows ?? [])];
 
-/** The base RTT of a flow, s: its links' delays and what is left for the way back. */
-export function baseRtt({ links }: Scenario, flow: FlowSpec): number {
+/** The base RTT of a path, s: its links' delays and what is left for the way back. */
+export function pathRtt({ links }: Scenario, { path, return_path = [], return_delay_ns = 0 }: PathSpec): number {
   const delays = new Map(links.map((link) => [link.name, link.delay_ns]));
-  const crossed = [...flow.path, ...(flow.return_path ?? [])];
-  return crossed.reduce((sum, name) => sum + (delays.get(name) ?? 0), flow.return_delay_ns ?? 0) / 1e9;
+  return [...path, ...return_path].reduce((sum, name) => sum + (delays.get(name) ?? 0), return_delay_ns) / 1e9;
 }
+
+/** The longest base RTT of a flow, s. */
+export const baseRtt = (scenario: Scenario, flow: FlowSpec): number => Math.max(...pathsOf(flow).map((path) => pathRtt(scenario, path)));
 
 /** How many packets links, queues and the network beyond them can hold. */
 export function heldBy({ links, flows }: Scenario): number {

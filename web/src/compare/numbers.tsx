@@ -3,6 +3,7 @@
 import type { ComponentChildren } from "preact";
 import { alike } from "../results/format";
 import { mean, summarise, type Estimate, type Summary } from "../results/metrics";
+import { dotOf } from "../results/panels";
 import { FlowName, FLOWS, groupsOf, LINKS, type Column } from "../results/table";
 import type { Runs } from "../runs";
 
@@ -39,8 +40,9 @@ function sectionsOf(sides: Runs[]): Section[] {
   const flows = [...new Set(groups.flat().map(({ name }) => name))].map((name): Section => {
     const both = groups.map((side) => side.find((group) => group.name === name));
     const ccs = [...new Set(both.flatMap((group) => (group ? [group.cc] : [])))];
+    const colours = [...new Set(both.flatMap((group, at) => (group ? [dotOf((sides[at] as Runs).checked, group.numbers[0] ?? 0)] : [])))];
     return {
-      head: ccs.length === 1 ? <FlowName name={name} cc={ccs[0] ?? ""} /> : name,
+      head: ccs.length === 1 && colours.length === 1 ? <FlowName name={name} cc={ccs[0] ?? ""} colour={colours[0] ?? ""} /> : name,
       lines: linesOf(FLOWS, founds, (summary, side) => (both[side]?.numbers ?? []).flatMap((number) => summary.flows[number] ?? [])),
     };
   });

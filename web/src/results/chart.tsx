@@ -8,6 +8,8 @@ import type { Curve, Panel } from "./panels";
 
 const AXIS = 54;
 const HEIGHT = 150;
+/** The width of figures on paper. */
+const PAPER = 660;
 /** How many values the reading of a panel shows. */
 const READ = 4;
 
@@ -106,7 +108,7 @@ function options(latest: () => Props, placed: Placed[], width: number, read: (u:
     axes: axes(last, rows),
     series: [{}, ...(bands ? [{ points: { show: false } }] : all)],
     bands: placed.flatMap(({ curve, at }) =>
-      curve.low ? [{ series: [at + 2, at + 1] as [number, number], fill: `${colourOf(curve.colour)}38` }] : [],
+      curve.low ? [{ series: [at + 2, at + 1] as [number, number], fill: () => `${colourOf(curve.colour)}38` }] : [],
     ),
     padding: [6, 18, 0, 0],
     hooks: {
@@ -164,7 +166,7 @@ export function Chart(props: Props) {
   const latest = useRef(props);
   latest.current = props;
   const { panel, view, last } = props;
-  const shape = `${panel.curves.map(({ name, low, colour }) => `${name}${low ? "+" : ""}${colour}`).join()}|${panel.bands?.map(({ name }) => name).join() ?? ""}|${last}|${view.dark}`;
+  const shape = `${panel.curves.map(({ name, low, colour, dash }) => `${name}${low ? "+" : ""}${colour} ${dash.join()}`).join()}|${panel.bands?.map(({ name }) => name).join() ?? ""}|${last}|${view.dark}`;
 
   useEffect(() => {
     const element = host.current;
@@ -190,10 +192,17 @@ export function Chart(props: Props) {
       latest.current.zoom([0, t.at(-1) ?? 1]);
     });
     chart.current = made;
-    const observer = new ResizeObserver(() => made.setSize({ width: Math.max(element.clientWidth, 100), height: made.height }));
+    const fit = (width: number): void => made.setSize({ width: Math.max(width, 100), height: made.height });
+    const observer = new ResizeObserver(() => fit(element.clientWidth));
     observer.observe(element);
+    const before = (): void => fit(element.closest(".sides") ? PAPER / 2 - 10 : PAPER);
+    const after = (): void => fit(element.clientWidth);
+    addEventListener("beforeprint", before);
+    addEventListener("afterprint", after);
     return () => {
       observer.disconnect();
+      removeEventListener("beforeprint", before);
+      removeEventListener("afterprint", after);
       made.destroy();
       chart.current = null;
     };

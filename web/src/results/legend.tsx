@@ -19,7 +19,7 @@ export function Legend({ checked, hidden, toggle }: Props) {
   const more = checked.scenario.flows.length - MOST_FLOWS;
   return (
     <div class="legend">
-      {flowLooks(checked).map(({ label, colour, dash }, flow) => (
+      {flowLooks(checked).map(({ flow, label, colour, dash }) => (
         <button type="button" key={flow} aria-pressed={!hidden.has(flow)} onClick={() => flip(flow)}>
           <svg viewBox="0 0 24 8" width="24" height="8" aria-hidden="true">
             <path d="M0 4H24" style={{ stroke: colourOf(colour), strokeWidth: 2.5, strokeDasharray: dash.join(" ") }} />

@@ -37,19 +37,36 @@ export interface Line {
   dash: number[];
 }
 
-/** The line of a flow: the first of an algorithm has its colour, the second is in ink. */
-export function lineOf(cc: string, rank: number): Line {
-  const lines: Line[] = [
-    { colour: styleOf(cc).colour, width: 1.6, dash: [] },
-    { colour: looks.ink, width: 1.2, dash: [] },
-    { colour: looks.faint, width: 1.2, dash: [5, 3] },
-    { colour: looks.faint, width: 1.2, dash: [1.5, 2.5] },
-  ];
-  return lines[Math.min(rank, lines.length - 1)] as Line;
-}
-
-/** Colours in which packets of different flows stay apart in an animation. */
+/** Colours in which flows stay apart. */
 export const PACKETS: string[] = looks.packets;
+
+/** Dashes of lines that share a colour. */
+export const DASHES = [[], [5, 3], [1.5, 2.5]];
+
+/**
+ * The lines of flows: the first of an algorithm has its colour, the second is in ink, others are pale.
+ * What another flow has already is replaced by a colour that no algorithm of these has.
+ */
+export function linesOf(ccs: string[]): Line[] {
+  const own = new Set(ccs.map((cc) => styleOf(cc).colour));
+  const free = DASHES.flatMap((dash) => PACKETS.filter((colour) => dash.length || !own.has(colour)).map((colour): Line => ({ colour, width: 1.4, dash })));
+  const [ranks, taken] = [new Map<string, number>(), new Set<string>()];
+  const known = ({ colour, dash }: Line): string => `${colour} ${dash.join()}`;
+  return ccs.map((cc) => {
+    const rank = ranks.get(cc) ?? 0;
+    ranks.set(cc, rank + 1);
+    const usual: Line[] = [
+      { colour: styleOf(cc).colour, width: 1.6, dash: [] },
+      { colour: looks.ink, width: 1.2, dash: [] },
+      { colour: looks.faint, width: 1.2, dash: [5, 3] },
+      { colour: looks.faint, width: 1.2, dash: [1.5, 2.5] },
+    ];
+    const wanted = usual[Math.min(rank, 3)] as Line;
+    const line = taken.has(known(wanted)) ? (free.find((one) => !taken.has(known(one))) ?? wanted) : wanted;
+    taken.add(known(line));
+    return line;
+  });
+}
 
 /** BBR's states by their number. */
 export const STATES = new Map<number, { name: string; colour: string }>(

@@ -1,8 +1,9 @@
 /** Which panels a result has, and what is drawn in each. */
 
 import type { Output, Table, Valid } from "../engine/protocol";
-import { lineOf, STATES, styleOf } from "./looks";
+import { DASHES, linesOf, STATES, styleOf, themed, type Line } from "./looks";
 import { jainOverTime, rowsBy, throughputs } from "./metrics";
+import { pathsOf } from "../runs";
 
 /** A line with one value for each time; with several seeds also the range over them. */
 export interface Curve {
@@ -37,28 +38,41 @@ export interface Panel {
   most?: number;
 }
 
-/** More flows than this cannot be told apart: the first ones are drawn. */
+/** More flows than this cannot be told apart: these are drawn, of each [[flow]] in turn. */
 export const MOST_FLOWS = 12;
 
-export interface FlowLook {
+export interface FlowLook extends Line {
+  /** Its number. */
+  flow: number;
   name: string;
-  cc: string;
   label: string;
-  colour: string;
-  width: number;
-  dash: number[];
+}
+
+/** The flows that are drawn, by their numbers. */
+function drawnOf({ names, scenario }: Valid): number[] {
+  if (scenario.flows.length <= MOST_FLOWS) return scenario.flows.map((_, flow) => flow);
+  let next = 0;
+  const tables = names.map((copies) => copies.map(() => next++));
+  const turns = Array.from({ length: MOST_FLOWS }, (_, turn) => tables.flatMap((flows) => flows[turn] ?? []));
+  return turns.flat().slice(0, MOST_FLOWS).sort((a, b) => a - b);
 }
 
 /** How each flow that is drawn looks. */
 export function flowLooks(checked: Valid): FlowLook[] {
-  const ranks = new Map<string, number>();
-  return checked.scenario.flows.slice(0, MOST_FLOWS).map(({ name, cc }) => {
-    const rank = ranks.get(cc) ?? 0;
-    ranks.set(cc, rank + 1);
-    const { label } = styleOf(cc);
+  const { flows } = checked.scenario;
+  const drawn = drawnOf(checked);
+  const lines = linesOf(drawn.map((flow) => flows[flow]?.cc ?? ""));
+  return drawn.map((flow, at) => {
+    const { name = "", cc = "" } = flows[flow] ?? {};
     const says = name.toLowerCase().includes(cc);
-    return { name, cc, label: says ? name : `${name}, ${label}`, ...lineOf(cc, rank) };
+    return { flow, name, label: says ? name : `${name}, ${styleOf(cc).label}`, ...(lines[at] as Line) };
   });
+}
+
+/** The colour of a flow where it has no line. */
+export function dotOf(checked: Valid, flow: number): string {
+  const look = flowLooks(checked).find((one) => one.flow === flow);
+  return themed(look?.colour ?? styleOf(checked.scenario.flows[flow]?.cc ?? "").colour);
 }
 
 /** The times of all samples, the same for all seeds. */
@@ -108,12 +122,7 @@ function flowPanel(
 ): Panel {
   const found = outputs.map(of);
   const [longest] = found.map(([t]) => t).sort((a, b) => b.length - a.length);
-  const curves = looks.map((look, flow) => ({
-    ...look,
-    name: look.label,
-    flow,
-    ...over(found.map(([, lines]) => lines[flow] ?? [])),
-  }));
+  const curves = looks.map((look) => ({ ...look, name: look.label, ...over(found.map(([, lines]) => lines[look.flow] ?? [])) }));
   return { id, title, unit, t: longest ?? [], curves };
 }
 
@@ -124,8 +133,9 @@ const numbers = (values: number[], scale: number): (number | null)[] =>
 export function panelsOf(checked: Valid, outputs: Output[], inner: string): Panel[] {
   const { scenario } = checked;
   const looks = flowLooks(checked);
+  const count = Math.max(...looks.map(({ flow }) => flow)) + 1;
   const series = (column: string, scale: number) => (output: Output) =>
-    sampled(timesOf(output), output.tables["series"] ?? {}, column, looks.length, scale);
+    sampled(timesOf(output), output.tables["series"] ?? {}, column, count, scale);
   const rates = (output: Output): Lines => {
     const { t, rates } = throughputs(output, scenario);
     return [t, rates.map((line) => numbers(line, 1e-6))];
@@ -137,11 +147,29 @@ export function panelsOf(checked: Valid, outputs: Output[], inner: string): Pane
   const [first] = outputs;
   const bands = first ? states(first, looks) : [];
   if (bands.length) panels.push({ id: "states", title: "BBR's state", unit: outputs.length > 1 ? `seed ${first?.seed}` : "", t: panels[0]?.t ?? [], curves: [], bands });
-  panels.push(flowPanel(looks, outputs, "round-trips", "Round-trip time", "ms", series("srtt", 1e3)));
+  panels.push(roundTripPanel(looks, outputs, checked, series("srtt", 1e3)));
   scenario.links.forEach((link, number) => panels.push(queuePanel(outputs, number, link.name, scenario.links.length)));
   if (scenario.flows.length > 1) panels.push(jainPanel(outputs, checked));
-  if (inner) panels.push(flowPanel(looks, outputs, "internals", inner, "", (output) => internals(output, inner, looks.length)));
+  if (inner) panels.push(flowPanel(looks, outputs, "internals", inner, "", (output) => internals(output, inner, count)));
   return panels;
+}
+
+/** Round-trip times; those of a multipath flow are its subflows'. */
+function roundTripPanel(looks: FlowLook[], outputs: Output[], { scenario }: Valid, of: (output: Output) => Lines): Panel {
+  const panel = flowPanel(looks, outputs, "round-trips", "Round-trip time", "ms", of);
+  let first = 0;
+  const subflows = scenario.flows.map((flow) => {
+    const paths = flow.additional_subflows?.length ? pathsOf(flow) : [];
+    return paths.map(({ path }) => ({ path: path.join(", "), row: first++ }));
+  });
+  if (!first) return panel;
+  const found = outputs.map((output) => sampled(timesOf(output), output.tables["subflow_series"] ?? {}, "srtt", first, 1e3)[1]);
+  const curves = panel.curves.flatMap((curve) => {
+    const parts = subflows[curve.flow] ?? [];
+    if (!parts.length) return [curve];
+    return parts.map(({ path, row }, at) => ({ ...curve, name: `${looks.find(({ flow }) => flow === curve.flow)?.name} over ${path}`, dash: DASHES[at] ?? curve.dash, ...over(found.map((lines) => lines[row] ?? [])) }));
+  });
+  return { ...panel, curves };
 }
 
 function queuePanel(outputs: Output[], number: number, name: string, count: number): Panel {
@@ -182,7 +210,7 @@ function internals(output: Output, name: string, count: number): Lines {
 function states(output: Output, looks: FlowLook[]): { name: string; spans: Span[] }[] {
   const table = only(output, "state");
   return [...rowsBy(table, "flow")].flatMap(([flow, rows]) => {
-    const look = looks[flow];
+    const look = looks.find((one) => one.flow === flow);
     if (!look) return [];
     const spans: Span[] = [];
     for (const row of rows) {

@@ -3,6 +3,7 @@
 import type { Output, Valid } from "../engine/protocol";
 import { alike } from "./format";
 import { styleOf } from "./looks";
+import { dotOf } from "./panels";
 import { mean, summarise, type Estimate, type FlowSummary, type LinkSummary } from "./metrics";
 
 export interface Column<T> {
@@ -84,8 +85,7 @@ export interface Group {
   numbers: number[];
 }
 
-export function groupsOf({ names, scenario }: Valid): Group[] {
-  const together = scenario.flows.length > MOST_ROWS;
+export function groupsOf({ names, scenario }: Valid, together = scenario.flows.length > MOST_ROWS): Group[] {
   let next = 0;
   return names.flatMap((copies) => {
     const numbers = copies.map(() => next++);
@@ -95,21 +95,22 @@ export function groupsOf({ names, scenario }: Valid): Group[] {
   });
 }
 
-export function FlowName({ name, cc }: Pick<Group, "name" | "cc">) {
-  const { label, colour } = styleOf(cc);
+export function FlowName({ name, cc, colour }: Pick<Group, "name" | "cc"> & { colour: string }) {
   return (
     <>
       <i class="dot" style={{ background: colour }} />
-      {name} <span class="soft">{label}</span>
+      {name} <span class="soft">{styleOf(cc).label}</span>
     </>
   );
 }
+
+const startsOf = ({ scenario }: Valid): Set<number> => new Set(scenario.flows.map(({ start_ns }) => start_ns ?? 0));
 
 export function Tables({ checked, outputs }: { checked: Valid; outputs: Output[] }) {
   const summaries = outputs.map((output) => summarise(output, checked.scenario));
   const { links } = checked.scenario;
   const rows = groupsOf(checked).map(({ numbers, name, cc }) => ({
-    head: <FlowName name={name} cc={cc} />,
+    head: <FlowName name={name} cc={cc} colour={dotOf(checked, numbers[0] ?? 0)} />,
     values: summaries.flatMap((summary) => numbers.map((number) => summary.flows[number] as FlowSummary)),
   }));
   const linkRows = links.map(({ name }, number) => ({
@@ -127,6 +128,7 @@ export function Tables({ checked, outputs }: { checked: Valid; outputs: Output[]
         <p class="soft">
           All flows together {alike([rate.value])(rate.value)} Mbit/s; Jain’s index <b>{jain.value.toFixed(3)}</b>
           {Number.isFinite(jain.half) && ` ±${jain.half.toFixed(3)}`}
+          {startsOf(checked).size > 1 && ". Throughput: each flow from its start to its end; together: over the whole run."}
         </p>
       )}
       <div class="scroll" tabIndex={0} role="region" aria-label="Links">

@@ -1,9 +1,11 @@
 /** The form: what most scenarios differ in. It changes keys in the text of the file. */
 
-import { useState } from "preact/hooks";
-import type { Facts, Valid } from "../engine/protocol";
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { Facts, Problem, Valid } from "../engine/protocol";
 import { styleOf } from "../results/looks";
-import { baseRtt } from "../runs";
+import { dotOf } from "../results/panels";
+import { groupsOf } from "../results/table";
+import { baseRtt, pathsOf, pathRtt } from "../runs";
 import { rateText, seconds, short, timeText, withUnit } from "./quantities";
 import { valuesOf } from "./schema";
 import { addFlow, hasKey, isInline, removeFlow, setKey } from "./text";
@@ -12,6 +14,7 @@ interface Props {
   text: string;
   /** As the file was when it was valid last. */
   checked: Valid | null;
+  problems: Problem[];
   facts: Facts | null;
   /** Algorithms of the user's code. */
   own: string[];
@@ -31,28 +34,49 @@ interface SliderProps {
   set: (value: number) => void;
   /** Takes a value as it is written beside the slider. */
   write: (text: string) => void;
+  problems: Problem[];
+  wrong: (problem: Problem) => boolean;
 }
 
 interface FieldProps {
   value: string | number;
   write: (text: string) => void;
+  problems: Problem[];
+  /** Whether a problem is one of this field's key. */
+  wrong: (problem: Problem) => boolean;
   [attribute: string]: unknown;
 }
 
-/** An input. What is being typed stays when the page is drawn anew. */
-function Field({ value, write, ...attributes }: FieldProps) {
+/** Tells the problems of some keys of a link or flow. */
+const problemOf = (kind: string, name: string, at: number, ...keys: string[]) => ({ key }: Problem): boolean =>
+  key.startsWith(kind) && (key.includes(name) || key.includes(`[${at}]`)) && keys.some((one) => key.endsWith(`.${one}`));
+
+/** An input. What is being typed stays when the page is drawn anew, and what was wrong until it is right. */
+function Field({ value, write, problems, wrong, ...attributes }: FieldProps) {
   const [draft, setDraft] = useState<string | null>(null);
-  const written = (text: string): void => {
-    setDraft(null);
+  /** What was written last, until the engine has found it right. */
+  const sent = useRef<string | null>(null);
+  const isWrong = sent.current !== null && problems.some(wrong);
+  const send = (text: string): void => {
+    if (text === sent.current) return;
+    sent.current = text;
+    setDraft(text);
     write(text);
   };
+  useEffect(() => {
+    if (sent.current === null || problems.some(wrong)) return;
+    sent.current = null;
+    setDraft(null);
+  }, [problems]);
   return (
     <input
       {...attributes}
       value={draft ?? value}
+      aria-invalid={isWrong}
       onInput={(event) => setDraft(event.currentTarget.value)}
-      onChange={(event) => written(event.currentTarget.value.trim())}
-      onBlur={() => setDraft(null)}
+      onChange={(event) => send(event.currentTarget.value.trim())}
+      onKeyDown={(event) => event.key === "Enter" && draft !== null && send(draft.trim())}
+      onBlur={() => draft !== null && send(draft.trim())}
     />
   );
 }
@@ -60,7 +84,7 @@ function Field({ value, write, ...attributes }: FieldProps) {
 const STEPS = 200;
 
 /** A logarithmic slider. */
-function Slider({ label, value, low, high, shown, zero, disabled, title, set, write }: SliderProps) {
+function Slider({ label, value, low, high, shown, zero, disabled, title, set, ...field }: SliderProps) {
   const ratio = Math.log(high / low);
   const at = value < low ? (zero ? -1 : 0) : (Math.log(Math.min(value, high) / low) / ratio) * STEPS;
   return (
@@ -86,7 +110,7 @@ function Slider({ label, value, low, high, shown, zero, disabled, title, set, wr
           set(zero && to < 0 ? 0 : Number((low * Math.exp((Math.max(to, 0) / STEPS) * ratio)).toPrecision(2)));
         }}
       />
-      <Field type="text" class="value" aria-label={`${label}, written`} value={shown} disabled={disabled} write={write} />
+      <Field type="text" class="value" aria-label={`${label}, written`} value={shown} disabled={disabled} {...field} />
     </label>
   );
 }
@@ -96,11 +120,11 @@ const AQM_TITLES: Record<string, string> = { cake: "CAKE", codel: "CoDel", dualp
 
 /** The longest base RTT of the flows that cross a link, by which a BDP is meant. */
 function rttOf(checked: Valid, link: string): number {
-  const crossing = checked.scenario.flows.filter(({ path }) => path.includes(link));
-  return Math.max(...crossing.map((flow) => baseRtt(checked.scenario, flow)), 1e-6);
+  const crossing = checked.scenario.flows.flatMap(pathsOf).filter(({ path }) => path.includes(link));
+  return Math.max(...crossing.map((path) => pathRtt(checked.scenario, path)), 1e-6);
 }
 
-function LinkFields({ text, checked, facts, change, at }: Props & { checked: Valid; at: number }) {
+function LinkFields({ text, checked, problems, facts, change, at }: Props & { checked: Valid; at: number }) {
   const link = checked.scenario.links[at];
   const keys = checked.experiment.link[at];
   if (!link || !keys) return null;
@@ -127,18 +151,19 @@ function LinkFields({ text, checked, facts, change, at }: Props & { checked: Val
   const writeRtt = (value: string): void => {
     const time = seconds(withUnit(value, "ms"));
     if (time > 0) setRtt(time);
-    else set("delay", value); // the engine says what is wrong with it
+    else set("delay", withUnit(value, "ms")); // the engine says what is wrong with it
   };
   const alone = checked.scenario.links.length === 1;
+  const field = (...names: string[]) => ({ problems, wrong: problemOf("link", link.name, at, ...names) });
   const loss = typeof keys.loss === "number" ? keys.loss : link.loss_model || link.loss_steps.length ? NaN : link.loss;
   const [aqm = ""] = (keys.aqm ?? "").split("(");
   return (
     <div class="fields">
-      <Slider label="Rate" value={rate} low={1e6} high={1e9} shown={link.rates ? "varies" : link.trace_ms ? "trace" : rate ? rateText(rate) : "no limit"} disabled={!!(link.rates || link.trace_ms)} set={(value) => set("rate", rateText(value))} write={(value) => set("rate", withUnit(value, "Mbit/s"))} />
+      <Slider label="Rate" value={rate} low={1e6} high={1e9} shown={link.rates ? "varies" : link.trace_ms ? "trace" : rate ? rateText(rate) : "no limit"} disabled={!!(link.rates || link.trace_ms)} set={(value) => set("rate", rateText(value))} write={(value) => set("rate", withUnit(value, "Mbit/s"))} {...field("rate")} />
       {alone ? (
-        <Slider label="RTT" value={rtt} low={1e-3} high={0.4} shown={timeText(rtt)} title="The round-trip time without queues" set={setRtt} write={writeRtt} />
+        <Slider label="RTT" value={rtt} low={1e-3} high={0.4} shown={timeText(rtt)} title="The round-trip time without queues" set={setRtt} write={writeRtt} problems={problems} wrong={({ key }) => /\.(delay|rtt)$/.test(key)} />
       ) : (
-        <Slider label="Delay" value={link.delay_ns / 1e9} low={1e-4} high={0.2} shown={timeText(link.delay_ns / 1e9)} title="One way" set={setRtt} write={writeRtt} />
+        <Slider label="Delay" value={link.delay_ns / 1e9} low={1e-4} high={0.2} shown={timeText(link.delay_ns / 1e9)} title="One way" set={setRtt} write={writeRtt} {...field("delay")} />
       )}
       <Slider
         label="Queue"
@@ -150,8 +175,9 @@ function LinkFields({ text, checked, facts, change, at }: Props & { checked: Val
         disabled={!bdp}
         set={(value) => set("queue", `${short(value)} BDP`)}
         write={(value) => set("queue", withUnit(value, "BDP"))}
+        {...field("queue")}
       />
-      <Slider label="Loss" title="Of packets at random" value={loss} low={1e-6} high={0.1} zero shown={Number.isNaN(loss) ? (link.loss_model ? "in bursts" : "varies") : loss ? `${short(loss * 100)} %` : "none"} set={(value) => set("loss", value ? `${short(value * 100)} %` : null)} write={(value) => set("loss", value === "none" ? null : withUnit(value, "%"))} />
+      <Slider label="Loss" title="Of packets at random" value={loss} low={1e-6} high={0.1} zero shown={Number.isNaN(loss) ? (link.loss_model ? "in bursts" : "varies") : loss ? `${short(loss * 100)} %` : "none"} set={(value) => set("loss", value ? `${short(value * 100)} %` : null)} write={(value) => set("loss", value === "none" ? null : withUnit(value, "%"))} {...field("loss")} />
       <label class="choice">
         <span>Queue management</span>
         <select value={aqm} title={facts?.explanations[aqm]} onChange={(event) => set("aqm", event.currentTarget.value || null)}>
@@ -167,12 +193,13 @@ function LinkFields({ text, checked, facts, change, at }: Props & { checked: Val
   );
 }
 
-function FlowRow({ text, checked, facts, own, change, at }: Props & { checked: Valid; at: number }) {
+function FlowRow({ text, checked, problems, facts, own, change, at, colour }: Props & { checked: Valid; at: number; colour: string }) {
   const flow = checked.experiment.flow[at];
   if (!flow) return null;
   const set = (key: string, value: string | number | null) => change(setKey(text, "flow", at, key, value));
   const name = checked.names[at]?.[0]?.replace(/-1$/, flow.repeat > 1 ? "" : "-1") ?? "";
   const known = [...(facts?.algorithms ?? []), ...own];
+  const field = (key: string) => ({ problems, wrong: problemOf("flow", flow.name ?? `flow-${at + 1}`, at, key) });
   const setCc = (cc: string): void => {
     const transport = cc === "udt" || cc === "ar-udt" ? "udt" : "tcp";
     const next = setKey(text, "flow", at, "cc", cc);
@@ -187,7 +214,7 @@ function FlowRow({ text, checked, facts, own, change, at }: Props & { checked: V
   return (
     <tr>
       <th scope="row">
-        <i class="dot" style={{ background: styleOf(flow.cc).colour }} />
+        <i class="dot" style={{ background: colour }} />
         {name}
       </th>
       <td>
@@ -201,10 +228,10 @@ function FlowRow({ text, checked, facts, own, change, at }: Props & { checked: V
         </select>
       </td>
       <td>
-        <Field type="number" min="0" step="any" class="narrow" aria-label={`Start of ${name}, s`} value={Number(seconds(flow.start).toPrecision(6))} write={(start) => set("start", Number(start) > 0 ? `${Number(start)} s` : null)} />
+        <Field type="number" min="0" step="any" class="narrow" aria-label={`Start of ${name}, s`} value={Number(seconds(flow.start).toPrecision(6))} write={(start) => set("start", Number(start) ? withUnit(start, "s") : null)} {...field("start")} />
       </td>
       <td>
-        <Field type="number" min="1" max="1000" class="narrow" aria-label={`Number of flows ${name}`} value={flow.repeat} write={(count) => set("repeat", Number(count) > 1 ? Math.round(Number(count)) : null)} />
+        <Field type="number" min="1" max="1000" class="narrow" aria-label={`Number of flows ${name}`} value={flow.repeat} write={(count) => set("repeat", Number(count || 1) === 1 ? null : Number(count))} {...field("repeat")} />
       </td>
       <td>
         <button type="button" class="quiet" aria-label={`Remove ${name}`} title="Remove" disabled={checked.experiment.flow.length < 2} onClick={remove}>
@@ -216,12 +243,14 @@ function FlowRow({ text, checked, facts, own, change, at }: Props & { checked: V
 }
 
 export function Form(props: Props) {
-  const { text, checked, facts, change } = props;
+  const { text, checked, problems, facts, change } = props;
   const [chosen, choose] = useState(0);
   if (!checked) return <p class="soft">The form follows when the file is valid.</p>;
   if (isInline(text)) return <p class="soft">The form changes links and flows that begin with [[link]] and [[flow]]; this file writes them in another way.</p>;
   const { links } = checked.scenario;
   const at = Math.min(chosen, links.length - 1);
+  const top = (name: string) => ({ problems, wrong: ({ key }: Problem) => key.split(/[.[]/)[0] === name });
+  const firsts = groupsOf(checked, true);
   const ecn = String(checked.experiment.stack_options["ecn"] ?? "off");
   const setTop = (key: string, value: string | number | null) => change(setKey(text, "experiment", 0, key, value));
   const add = (): void => {
@@ -259,7 +288,7 @@ export function Form(props: Props) {
         </thead>
         <tbody>
           {checked.experiment.flow.map((_, number) => (
-            <FlowRow key={number} {...props} checked={checked} at={number} />
+            <FlowRow key={number} {...props} checked={checked} at={number} colour={dotOf(checked, firsts[number]?.numbers[0] ?? 0)} />
           ))}
         </tbody>
       </table>
@@ -269,12 +298,12 @@ export function Form(props: Props) {
         </button>
         <label>
           Duration{" "}
-          <Field type="number" min="0.1" step="any" class="narrow" value={Number(seconds(checked.experiment.duration).toPrecision(6))} write={(duration) => Number(duration) > 0 && setTop("duration", `${Number(duration)} s`)} />{" "}
+          <Field type="number" min="0.1" step="any" class="narrow" value={Number(seconds(checked.experiment.duration).toPrecision(6))} write={(duration) => duration && setTop("duration", withUnit(duration, "s"))} {...top("duration")} />{" "}
           s
         </label>
         <label>
           Seeds{" "}
-          <Field type="number" min="1" max="50" class="narrow" value={checked.experiment.seeds.length} write={(count) => setTop("seeds", Math.max(1, Math.round(Number(count))))} />
+          <Field type="number" min="1" max="50" class="narrow" value={checked.experiment.seeds.length} write={(count) => count && setTop("seeds", Number(count))} {...top("seeds")} />
         </label>
         <label>
           ECN{" "}

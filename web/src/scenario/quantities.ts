@@ -25,4 +25,4 @@ export function seconds(text: string): number {
 }
 
 /** A value as a user writes it; a number alone has the unit of the form. */
-export const withUnit = (text: string, unit: string): string => (/^[\d.]+$/.test(text) ? `${text} ${unit}` : text);
+export const withUnit = (text: string, unit: string): string => (/^-?[\d.]+(e[+-]?\d+)?$/i.test(text) ? `${text} ${unit}` : text);

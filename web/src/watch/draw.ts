@@ -108,7 +108,7 @@ function wires(ctx: CanvasRenderingContext2D, { stage, checked, colours }: Scene
   ctx.lineWidth = 1.5;
   const index = new Map(checked.scenario.links.map(({ name }, at) => [name, at]));
   checked.scenario.flows.forEach((flow, number) => {
-    for (const path of pathsOf(flow)) {
+    for (const { path } of pathsOf(flow)) {
       ctx.beginPath();
       const [from, to] = [stage.senders[number], stage.receivers[number]];
       ctx.moveTo(from?.x ?? 0, from?.y ?? 0);

@@ -30,7 +30,7 @@ const ROW = 120;
 export function columnsOf(scenario: Scenario): { column: number[]; row: number[]; columns: number; rows: number } {
   const index = new Map(scenario.links.map(({ name }, at) => [name, at]));
   const column = scenario.links.map(() => 0);
-  const paths = scenario.flows.flatMap(pathsOf);
+  const paths = scenario.flows.flatMap(pathsOf).map(({ path }) => path);
   for (const path of paths) {
     path.forEach((name, at) => {
       const link = index.get(name) ?? 0;

@@ -1,11 +1,11 @@
 /** Windows and queue around the moment that the animation shows. */
 
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Hops, Valid } from "../engine/protocol";
 import { variable } from "../results/looks";
 import { rowsBy } from "../results/metrics";
 import { significant } from "../results/format";
-import { MOST_FLOWS } from "../results/panels";
+import { flowLooks } from "../results/panels";
 
 interface Props {
   checked: Valid;
@@ -21,20 +21,28 @@ interface Props {
 const HEIGHT = 96;
 const LEFT = 54;
 
-export function Strip({ hops, time, span, seek, dark, colours }: Props) {
+export function Strip({ checked, hops, time, span, seek, dark, colours }: Props) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const begin = time - span / 2;
+  const [width, setWidth] = useState(0);
+  const drawn = useMemo(() => flowLooks(checked).map(({ flow }) => flow), [checked]);
+
+  useEffect(() => {
+    const observer = new ResizeObserver(([entry]) => setWidth(entry?.contentRect.width ?? 0));
+    if (canvas.current) observer.observe(canvas.current);
+    return () => observer.disconnect();
+  }, []);
 
   useEffect(() => {
     const element = canvas.current;
     const ctx = element?.getContext("2d");
     if (!element || !ctx) return;
-    const [ratio, width] = [window.devicePixelRatio || 1, element.clientWidth];
+    const ratio = window.devicePixelRatio || 1;
     [element.width, element.height] = [Math.round(width * ratio), Math.round(2 * HEIGHT * ratio)];
     ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
     ctx.font = `11px ${getComputedStyle(document.body).fontFamily}`;
     if (hops) {
-      row(ctx, 0, width, "cwnd", [...rowsBy(hops.series, "flow")].slice(0, MOST_FLOWS).map(([flow, rows]) => ({ rows, values: hops.series["cwnd"], t: hops.series["t"], colour: colours[flow] ?? "" })));
+      row(ctx, 0, width, "cwnd", [...rowsBy(hops.series, "flow")].filter(([flow]) => drawn.includes(flow)).map(([flow, rows]) => ({ rows, values: hops.series["cwnd"], t: hops.series["t"], colour: colours[flow] ?? "" })));
       row(ctx, 1, width, "queue", [...rowsBy(hops.links, "link")].map(([, rows]) => ({ rows, values: hops.links["queue_packets"], t: hops.links["t"], colour: variable("--faint") })));
     }
     ctx.strokeStyle = variable("--ink");
@@ -42,7 +50,7 @@ export function Strip({ hops, time, span, seek, dark, colours }: Props) {
     ctx.moveTo((width + LEFT) / 2, 0);
     ctx.lineTo((width + LEFT) / 2, 2 * HEIGHT);
     ctx.stroke();
-  }, [hops, time, span, dark, colours]);
+  }, [hops, time, span, dark, colours, width]);
 
   interface Line {
     rows: number[];

@@ -54,7 +54,7 @@ export function packetColours(checked: Valid): string[] {
   const looks = flowLooks(checked);
   const seen = new Set<string>();
   return checked.scenario.flows.map((_, flow) => {
-    const own = looks[flow]?.colour ?? "";
+    const own = looks.find((look) => look.flow === flow)?.colour ?? "";
     const free = own.startsWith("#") && !seen.has(own) && themed(own) === own ? own : (PACKETS.find((colour) => !seen.has(colour)) ?? PACKETS[flow % PACKETS.length] ?? own);
     seen.add(free);
     return free;
