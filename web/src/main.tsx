@@ -23,6 +23,16 @@ async function start(): Promise<void> {
   if (host) render(<App first={first} view={view} embedded={embedded} complaint={complaint} />, host);
 }
 
+// Paper is light. These come before what the charts do then.
+let theme: string | undefined;
+addEventListener("beforeprint", () => {
+  theme = document.documentElement.dataset["theme"];
+  document.documentElement.dataset["theme"] = "light";
+});
+addEventListener("afterprint", () => {
+  if (theme) document.documentElement.dataset["theme"] = theme;
+});
+
 void start();
 
 /** For tests: the numbers that the page shows. */

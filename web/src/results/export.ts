@@ -8,8 +8,7 @@ import type { Curve, Panel } from "./panels";
 
 const WIDTH = 720;
 const HEIGHT = 200;
-const LEFT = 64;
-const TOP = 34;
+const ROW = 16;
 
 const escape = (text: string): string =>
   text.replace(/[&<>"]/g, (char) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[char] ?? "");
@@ -49,45 +48,64 @@ function range(t: number[], curve: Curve, x: (t: number) => number, y: (v: numbe
   return there.length > 1 ? `<path d="M${[...up, ...down].join("L")}Z" fill="${printed(curve.colour)}" fill-opacity="0.2"/>` : "";
 }
 
+/** How wide a text is, about. */
+const widthOf = (text: string): number => 6.5 * text.length;
+
+/** The key of a panel behind its title, in as many rows as it needs. */
+function keyOf(panel: Panel, shown: Curve[], from: number): { drawn: string[]; rows: number } {
+  const seen = new Set(panel.bands?.flatMap(({ spans }) => spans.map(({ state }) => state)));
+  const states = [...STATES].filter(([number]) => seen.has(number)).map(([, state]) => ({ ...state, width: 10, dash: [] as number[] }));
+  const lines = shown.filter(({ flow }) => flow >= 0).map((curve) => ({ ...curve, width: 2 }));
+  let [x, row] = [from, 0];
+  const drawn = [...states, ...lines].map(({ name, colour, width, dash }) => {
+    if (x + 20 + widthOf(name) > WIDTH && x > 12) [x, row] = [12, row + 1];
+    const [at, y] = [x, row * ROW];
+    x += 34 + widthOf(name);
+    return `<path d="M${at.toFixed(1)} ${12 + y}h16" stroke="${printed(colour)}" stroke-width="${width}"${dashed(dash)}/><text x="${(at + 20).toFixed(1)}" y="${16 + y}">${escape(name)}</text>`;
+  });
+  return { drawn, rows: row + 1 };
+}
+
+const dashed = (dash: number[]): string => (dash.length ? ` stroke-dasharray="${dash.join(" ")}"` : "");
+
 /** A panel as an SVG drawing, in the colours of a light page. */
 export function svg(panel: Panel, view: View): string {
   const shown = panel.curves.filter(({ flow }) => !view.hidden.has(flow));
   const values = shown.flatMap(({ values, high }) => high ?? values).filter((value) => value !== null);
   const most = panel.most ?? (Math.max(...values, 0) * 1.05 || 1);
   const [begin, end] = view.span;
-  const x = (t: number): number => LEFT + ((t - begin) / (end - begin)) * (WIDTH - LEFT - 12);
-  const y = (value: number): number => TOP + HEIGHT * (1 - value / most);
+  const title = panel.title + (panel.unit && ` (${panel.unit})`);
+  const left = Math.max(64, ...(panel.bands ?? []).map(({ name }) => Math.min(widthOf(name) + 18, WIDTH / 3)));
+  const { drawn, rows } = keyOf(panel, shown, left + 16 + 7.5 * title.length);
+  const top = 18 + ROW * rows;
+  const x = (t: number): number => left + ((t - begin) / (end - begin)) * (WIDTH - left - 12);
+  const y = (value: number): number => top + HEIGHT * (1 - value / most);
   const parts = [
-    `<text x="${LEFT}" y="16" font-weight="600">${escape(panel.title)}${panel.unit ? ` (${panel.unit})` : ""}</text>`,
-    ...ticks(begin, end, 8).map((t) => `<path d="M${x(t).toFixed(1)} ${TOP}v${HEIGHT}" stroke="#d5d9de"/><text x="${x(t).toFixed(1)}" y="${TOP + HEIGHT + 16}" text-anchor="middle">${moment(t)}</text>`),
+    `<text x="${left}" y="16" font-weight="600">${escape(title)}</text>`,
+    ...drawn,
+    ...ticks(begin, end, 8).map((t) => `<path d="M${x(t).toFixed(1)} ${top}v${HEIGHT}" stroke="#d5d9de"/><text x="${x(t).toFixed(1)}" y="${top + HEIGHT + 16}" text-anchor="middle">${moment(t)}</text>`),
   ];
   if (panel.bands) {
     const height = HEIGHT / panel.bands.length;
     panel.bands.forEach(({ name, spans }, row) => {
-      parts.push(`<text x="${LEFT - 6}" y="${(TOP + (row + 0.6) * height).toFixed(1)}" text-anchor="end">${escape(name)}</text>`);
+      parts.push(`<text x="${left - 6}" y="${(top + (row + 0.6) * height).toFixed(1)}" text-anchor="end">${escape(name)}</text>`);
       for (const span of spans) {
         const [from, to] = [Math.max(span.begin, begin), Math.min(span.end, end)];
-        if (to > from) parts.push(`<path d="M${x(from).toFixed(1)} ${(TOP + (row + 0.1) * height).toFixed(1)}H${x(to).toFixed(1)}v${(height * 0.8).toFixed(1)}H${x(from).toFixed(1)}Z" fill="${printed(STATES.get(span.state)?.colour ?? "")}"/>`);
+        if (to > from) parts.push(`<path d="M${x(from).toFixed(1)} ${(top + (row + 0.1) * height).toFixed(1)}H${x(to).toFixed(1)}v${(height * 0.8).toFixed(1)}H${x(from).toFixed(1)}Z" fill="${printed(STATES.get(span.state)?.colour ?? "")}"/>`);
       }
     });
   } else {
     for (const value of ticks(0, most, 4)) {
-      parts.push(`<path d="M${LEFT} ${y(value).toFixed(1)}H${WIDTH - 12}" stroke="#d5d9de"/><text x="${LEFT - 6}" y="${(y(value) + 4).toFixed(1)}" text-anchor="end">${significant(value)}</text>`);
+      parts.push(`<path d="M${left} ${y(value).toFixed(1)}H${WIDTH - 12}" stroke="#d5d9de"/><text x="${left - 6}" y="${(y(value) + 4).toFixed(1)}" text-anchor="end">${significant(value)}</text>`);
     }
     for (const curve of shown) {
       parts.push(range(panel.t, curve, x, y, view));
-      const dash = curve.dash.length ? ` stroke-dasharray="${curve.dash.join(" ")}"` : "";
       for (const d of pieces(panel.t, curve.values, x, y, view)) {
-        parts.push(`<path d="${d}" fill="none" stroke="${printed(curve.colour)}" stroke-width="${curve.width}"${dash}/>`);
+        parts.push(`<path d="${d}" fill="none" stroke="${printed(curve.colour)}" stroke-width="${curve.width}"${dashed(curve.dash)}/>`);
       }
     }
-    let at = LEFT + 12 + 8 * (panel.title.length + panel.unit.length);
-    for (const { name, colour } of shown.filter(({ flow }) => flow >= 0)) {
-      parts.push(`<path d="M${at} 12h16" stroke="${printed(colour)}" stroke-width="2"/><text x="${at + 20}" y="16">${escape(name)}</text>`);
-      at += 34 + 6.5 * name.length;
-    }
   }
-  const height = TOP + HEIGHT + 24;
+  const height = top + HEIGHT + 24;
   return `<svg xmlns="http://www.w3.org/2000/svg" width="${WIDTH}" height="${height}" viewBox="0 0 ${WIDTH} ${height}" font-family="sans-serif" font-size="11" fill="#1b1f24">${parts.join("")}</svg>\n`;
 }
 

@@ -1,6 +1,6 @@
 /** What can be taken away: the link, the file, the samples, the command that does the same. */
 
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { Output, Source, Valid } from "../engine/protocol";
 import { csv, save } from "../results/export";
 import { pack, type View } from "./link";
@@ -20,36 +20,45 @@ export function fileName(title: string): string {
 }
 
 function Copy({ label, text, multiline }: { label: string; text: string; multiline?: boolean }) {
-  const [done, setDone] = useState(false);
-  const copy = (): void => {
-    void navigator.clipboard?.writeText(text).then(() => {
-      setDone(true);
-      setTimeout(() => setDone(false), 1500);
-    });
+  const [done, setDone] = useState("");
+  const host = useRef<HTMLDivElement>(null);
+  const select = (): void => host.current?.querySelector<HTMLInputElement>("input, textarea")?.select();
+  const copy = async (): Promise<void> => {
+    try {
+      await navigator.clipboard.writeText(text);
+      setDone("Copied");
+    } catch {
+      select(); // the browser lets no page copy, or not this one
+      setDone("Selected");
+    }
+    setTimeout(() => setDone(""), 1500);
   };
   return (
-    <div class="copy">
+    <div class="copy" ref={host}>
       <label>
         <span>{label}</span>
-        {multiline ? <textarea readOnly rows={3} value={text} onFocus={(event) => event.currentTarget.select()} /> : <input readOnly value={text} onFocus={(event) => event.currentTarget.select()} />}
+        {multiline ? <textarea readOnly rows={3} value={text} onFocus={select} /> : <input readOnly value={text} onFocus={select} />}
       </label>
-      <button type="button" onClick={copy}>
-        {done ? "Copied" : "Copy"}
+      <button type="button" onClick={() => void copy()}>
+        {done || "Copy"}
       </button>
     </div>
   );
 }
 
+/** Addresses that only this computer opens. */
+const LOCAL = /^(file:|https?:\/\/(localhost|127\.0\.0\.1|\[::1\])[:/])/;
+
 export function Share({ source, view, checked, outputs, close }: Props) {
   const [link, setLink] = useState("");
   useEffect(() => {
-    void pack(source, view).then((fragment) => setLink(`${location.href.split("#")[0]}#${fragment}`));
+    void pack(source, view).then((fragment) => setLink(`${location.href.split(/[?#]/)[0]}#${fragment}`));
   }, [source, view]);
   const title = checked?.experiment.title ?? "";
   const name = fileName(title);
   const frame = `<iframe src="${link.replace("#", "?embed#")}" width="100%" height="720" style="border:0" title="${title.replaceAll('"', "&quot;") || "dumbbell laboratory"}"></iframe>`;
   return (
-    <section class="share" aria-label="Share">
+    <section class="share" aria-label="Share" onKeyDown={(event) => event.key === "Escape" && close()}>
       <div class="row">
         <h2>Share</h2>
         <button type="button" class="quiet" onClick={close}>
@@ -58,7 +67,8 @@ export function Share({ source, view, checked, outputs, close }: Props) {
       </div>
       <p class="soft">
         The link holds the whole scenario, {link.length.toLocaleString("en")} characters. Nothing is sent to a server: what follows # stays in
-        the browser. {source.code.trim() && "It holds your own code too; who opens it must start it."}
+        the browser. {LOCAL.test(location.href) && "Its address is of this computer, so that nobody else can open it; the command runs anywhere. "}
+        {source.code.trim() && "It holds your own code too; who opens it must start it."}
       </p>
       <Copy label="Link" text={link} />
       <Copy label="For notes" text={`[${title.replace(/[[\]]/g, "") || "The scenario"}](lab.html#${link.split("#")[1] ?? ""})`} />
