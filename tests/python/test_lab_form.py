@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
-from lab_in_browser import DONE, MARKS, TWO, choose, click, file_of, open_lab, press, text
+from lab_in_browser import DONE, MARKS, choose, click, file_of, open_lab, press, text
 
 from dumbbell import Experiment
-from dumbbell.lab import Shared, to_fragment
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -119,60 +117,3 @@ def test_a_wrong_value_stays_in_its_field_until_it_is_right(browser: Browser, fo
         browser.wait_for("!!document.querySelector('.problems')")
         assert key in text(browser, ".problems")
         assert "lacks a unit" not in text(browser, ".problems")
-
-
-def test_another_scenario_is_shown_whole_and_back_returns(browser: Browser, folder: Path) -> None:
-    open_lab(browser, folder)
-    browser.drag("[data-panel=windows] .u-over", 0.5, 0.75)
-    browser.evaluate("document.querySelector('.legend button').click()")
-    browser.wait_for("location.hash.includes('&hide=0')")
-    select = "document.querySelector('.presets select')"
-    browser.evaluate(
-        f"{select}.value = 1, {select}.dispatchEvent(new Event('change', {{bubbles: true}}))"
-    )
-    browser.wait_for("location.hash.length > 100 && !location.hash.includes('&')")
-    browser.wait_for(f"{DONE} && !document.querySelector('.legend [aria-pressed=false]')")
-    browser.evaluate("history.back()")
-    browser.wait_for(f"{DONE} && {select}.selectedOptions[0].textContent === 'Two flows'")
-    assert browser.evaluate("location.hash.includes('&hide=0')")
-
-
-def test_a_link_opens_in_the_page_that_is_there(browser: Browser, folder: Path) -> None:
-    open_lab(browser, folder)
-    link = to_fragment(Shared(TWO.replace("Two flows", "From a link")))
-    browser.evaluate(f"location.hash = {json.dumps(link)}")
-    browser.wait_for(f"{DONE} && document.querySelector('.presets').innerText.includes('a link')")
-    own = Shared(TWO.replace('"bbr3"', '"own.js:Mine"'), "class Mine extends WindowRule {}")
-    browser.evaluate(f"location.hash = {json.dumps(to_fragment(own))}")
-    browser.wait_for("document.querySelector('.status')?.innerText.includes('code of its own')")
-    browser.evaluate(f"location.hash = {json.dumps(link[:60])}")
-    browser.wait_for("document.querySelector('.problems')?.innerText.startsWith('the link is')")
-
-
-def test_of_many_flows_some_of_each_table_are_drawn(browser: Browser, folder: Path) -> None:
-    flows = TWO.replace('cc = "bbr3"', 'cc = "reno"\nrepeat = 20')
-    open_lab(browser, folder, flows.replace('"cubic"', '"illinois"'))
-    names = browser.evaluate(
-        "[...document.querySelectorAll('.legend button')].map(e => e.innerText)"
-    )
-    assert len(names) == 12
-    assert "two" in names[-1]
-    strokes = "[...document.querySelectorAll('.legend path')].map(e => e.getAttribute('style'))"
-    assert len(set(browser.evaluate(strokes))) == 12, "no two look the same"
-    dots = "[...document.querySelectorAll('.flows .dot')].map(e => e.style.background)"
-    assert len(set(browser.evaluate(dots))) == 2
-    assert "each flow from its start to its end" in text(browser, ".tables")
-
-
-def test_each_subflow_has_its_round_trip_time(browser: Browser, folder: Path) -> None:
-    link = TWO[TWO.index("[[link]]") : TWO.index("[[flow]]")]
-    links = link.replace("bottleneck", "wifi") + link.replace("bottleneck", "lte")
-    flow = '[[flow]]\ncc = "olia"\npaths = [["wifi"], ["lte"]]\n'
-    open_lab(browser, folder, f'duration = "3 s"\n{links}{flow}')
-    chart = "document.querySelector('[data-panel=round-trips] [role=slider]')"
-    browser.evaluate(f"{chart}.focus()")
-    for _ in range(50):
-        press(browser, "ArrowRight")
-    said = browser.evaluate(f"{chart}.ariaValueText")
-    assert "over wifi" in said
-    assert "over lte" in said

@@ -6,7 +6,7 @@ import { isValid, type Output, type Source, type Valid } from "../engine/protoco
 import { setKey } from "../scenario/text";
 import { engine, runAll } from "../runs";
 import { many } from "../results/format";
-import { styleOf } from "../results/looks";
+import { styled, styleOf } from "../results/looks";
 import { mean, summarise } from "../results/metrics";
 import { Cells, type Column } from "../results/table";
 
@@ -111,7 +111,7 @@ export function Algorithms({ checked, source, algorithms, flow, replace, choose 
     .sort((a, b) => b.rate - a.rate);
   const head = (cc: string) => (
     <button type="button" class="quiet" title="Show this one" onClick={() => choose(withCc(cc))}>
-      <i class="dot" style={{ background: styleOf(cc).colour }} />
+      <i class="dot" style={{ background: styled(styleOf(cc).colour) }} />
       {styleOf(cc).label}
     </button>
   );

@@ -3,7 +3,7 @@
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import { moment, significant } from "./format";
-import { STATES, themed, variable } from "./looks";
+import { STATES, styled, themed, variable } from "./looks";
 import type { Curve, Panel } from "./panels";
 
 const AXIS = 54;
@@ -248,7 +248,7 @@ function States({ bands }: { bands: NonNullable<Panel["bands"]> }) {
     <span class="states">
       {states.map(([number, { name, colour }]) => (
         <span key={number}>
-          <i style={{ background: themed(colour) }} />
+          <i style={{ background: styled(colour) }} />
           {name}
         </span>
       ))}

@@ -49,7 +49,7 @@ function range(t: number[], curve: Curve, x: (t: number) => number, y: (v: numbe
 }
 
 /** How wide a text is, about. */
-const widthOf = (text: string): number => 6.5 * text.length;
+const widthOf = (text: string): number => 7 * text.length;
 
 /** The key of a panel behind its title, in as many rows as it needs. */
 function keyOf(panel: Panel, shown: Curve[], from: number): { drawn: string[]; rows: number } {

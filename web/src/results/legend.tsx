@@ -1,7 +1,7 @@
 /** The lines of the flows; a click hides one. */
 
 import type { Valid } from "../engine/protocol";
-import { colourOf } from "./chart";
+import { styled } from "./looks";
 import { flowLooks, MOST_FLOWS } from "./panels";
 
 interface Props {
@@ -22,7 +22,7 @@ export function Legend({ checked, hidden, toggle }: Props) {
       {flowLooks(checked).map(({ flow, label, colour, dash }) => (
         <button type="button" key={flow} aria-pressed={!hidden.has(flow)} onClick={() => flip(flow)}>
           <svg viewBox="0 0 24 8" width="24" height="8" aria-hidden="true">
-            <path d="M0 4H24" style={{ stroke: colourOf(colour), strokeWidth: 2.5, strokeDasharray: dash.join(" ") }} />
+            <path d="M0 4H24" style={{ stroke: styled(colour), strokeWidth: 2.5, strokeDasharray: dash.join(" ") }} />
           </svg>
           {label}
         </button>

@@ -24,6 +24,10 @@ export function themed(colour: string): string {
   return variable(colour === looks.ink ? "--ink" : "--faint");
 }
 
+/** The same for styles, which follow the theme by themselves, also on paper. */
+export const styled = (colour: string): string =>
+  colour === "ink" || colour === looks.ink ? "var(--ink)" : colour === "faint" || colour === looks.faint ? "var(--faint)" : colour;
+
 /** A colour as it is on white paper. */
 export const printed = (colour: string): string => (colour === "ink" ? looks.ink : colour === "faint" ? looks.faint : colour);
 

@@ -1,7 +1,7 @@
 /** Which panels a result has, and what is drawn in each. */
 
 import type { Output, Table, Valid } from "../engine/protocol";
-import { DASHES, linesOf, STATES, styleOf, themed, type Line } from "./looks";
+import { DASHES, linesOf, STATES, styled, styleOf, type Line } from "./looks";
 import { jainOverTime, rowsBy, throughputs } from "./metrics";
 import { pathsOf } from "../runs";
 
@@ -72,7 +72,7 @@ export function flowLooks(checked: Valid): FlowLook[] {
 /** The colour of a flow where it has no line. */
 export function dotOf(checked: Valid, flow: number): string {
   const look = flowLooks(checked).find((one) => one.flow === flow);
-  return themed(look?.colour ?? styleOf(checked.scenario.flows[flow]?.cc ?? "").colour);
+  return styled(look?.colour ?? styleOf(checked.scenario.flows[flow]?.cc ?? "").colour);
 }
 
 /** The times of all samples, the same for all seeds. */

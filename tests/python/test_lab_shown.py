@@ -1,0 +1,134 @@
+"""What the laboratory's page shows of a scenario, and gives away of it."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING
+
+from lab_in_browser import DONE, MARKS, TWO, click, open_lab, press, saved, text
+
+from dumbbell.lab import Shared, page_with, to_fragment
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from browser import Browser
+
+pytestmark = MARKS
+
+
+def test_another_scenario_is_shown_whole_and_back_returns(browser: Browser, folder: Path) -> None:
+    open_lab(browser, folder)
+    browser.drag("[data-panel=windows] .u-over", 0.5, 0.75)
+    browser.evaluate("document.querySelector('.legend button').click()")
+    browser.wait_for("location.hash.includes('&hide=0')")
+    select = "document.querySelector('.presets select')"
+    browser.evaluate(
+        f"{select}.value = 1, {select}.dispatchEvent(new Event('change', {{bubbles: true}}))"
+    )
+    browser.wait_for("location.hash.length > 100 && !location.hash.includes('&')")
+    browser.wait_for(f"{DONE} && !document.querySelector('.legend [aria-pressed=false]')")
+    browser.evaluate("history.back()")
+    browser.wait_for(f"{DONE} && {select}.selectedOptions[0].textContent === 'Two flows'")
+    assert browser.evaluate("location.hash.includes('&hide=0')")
+
+
+def test_a_link_opens_in_the_page_that_is_there(browser: Browser, folder: Path) -> None:
+    open_lab(browser, folder)
+    link = to_fragment(Shared(TWO.replace("Two flows", "From a link")))
+    browser.evaluate(f"location.hash = {json.dumps(link)}")
+    browser.wait_for(f"{DONE} && document.querySelector('.presets').innerText.includes('a link')")
+    own = Shared(TWO.replace('"bbr3"', '"own.js:Mine"'), "class Mine extends WindowRule {}")
+    browser.evaluate(f"location.hash = {json.dumps(to_fragment(own))}")
+    browser.wait_for("document.querySelector('.status')?.innerText.includes('code of its own')")
+    browser.evaluate(f"location.hash = {json.dumps(link[:60])}")
+    browser.wait_for("document.querySelector('.problems')?.innerText.startsWith('the link is')")
+
+
+def test_of_many_flows_some_of_each_table_are_drawn(browser: Browser, folder: Path) -> None:
+    flows = TWO.replace('cc = "bbr3"', 'cc = "reno"\nrepeat = 20')
+    open_lab(browser, folder, flows.replace('"cubic"', '"illinois"'))
+    names = browser.evaluate(
+        "[...document.querySelectorAll('.legend button')].map(e => e.innerText)"
+    )
+    assert len(names) == 12
+    assert "two" in names[-1]
+    strokes = "[...document.querySelectorAll('.legend path')].map(e => e.getAttribute('style'))"
+    assert len(set(browser.evaluate(strokes))) == 12, "no two look the same"
+    dots = "[...document.querySelectorAll('.flows .dot')].map(e => e.style.background)"
+    assert len(set(browser.evaluate(dots))) == 2
+    assert "each flow from its start to its end" in text(browser, ".tables")
+
+
+def test_each_subflow_has_its_round_trip_time(browser: Browser, folder: Path) -> None:
+    link = TWO[TWO.index("[[link]]") : TWO.index("[[flow]]")]
+    links = link.replace("bottleneck", "wifi") + link.replace("bottleneck", "lte")
+    flow = '[[flow]]\ncc = "olia"\npaths = [["wifi"], ["lte"]]\n'
+    open_lab(browser, folder, f'duration = "3 s"\n{links}{flow}')
+    chart = "document.querySelector('[data-panel=round-trips] [role=slider]')"
+    browser.evaluate(f"{chart}.focus()")
+    for _ in range(50):
+        press(browser, "ArrowRight")
+    said = browser.evaluate(f"{chart}.ariaValueText")
+    assert "over wifi" in said
+    assert "over lte" in said
+
+
+def test_saved_figures_have_a_key_that_fits(browser: Browser, folder: Path) -> None:
+    flows = 'name = "a flow with a name"\ncc = "bbr3"\nrepeat = 9'
+    open_lab(browser, folder, TWO.replace('name = "one"\ncc = "bbr3"', flows))
+    button = "+ .save button:first-child"
+    states = saved(browser, folder / "states", f"[data-panel=states] {button}").read_text()
+    assert "STARTUP" in states
+    windows = saved(browser, folder / "windows", f"[data-panel=windows] {button}").read_text()
+    keys = [int(float(part)) for part in re.findall(r'<path d="M([\d.]+) \d+h16"', windows)]
+    assert len(keys) == 10
+    assert max(keys) < 720
+    assert re.search(r'h16"[^>]*dasharray', windows), "the key is dashed as the line is"
+
+
+def test_the_page_in_a_page_is_shared_once(browser: Browser, folder: Path) -> None:
+    page = folder / "embed.html"
+    page.write_text(page_with(Shared(TWO)))
+    browser.call("Page.navigate", url="about:blank")
+    browser.call("Page.navigate", url=f"{page.as_uri()}?embed")
+    browser.wait_for(DONE)
+    click(browser, "Share")
+    browser.wait_for("document.querySelector('.share textarea')?.value.includes('#lab=1.')")
+    assert text(browser, ".share p").count("nobody else can open it") == 1
+    assert browser.evaluate("document.querySelector('.share textarea').value").count("embed") == 2
+    assert "?" not in browser.evaluate("document.querySelector('.share input').value")
+    browser.evaluate("navigator.clipboard.writeText = () => Promise.reject(new Error('refused'))")
+    browser.evaluate("document.querySelector('.copy button').click()")
+    browser.wait_for("document.querySelector('.copy button').textContent === 'Selected'")
+    browser.evaluate("document.querySelector('.share input').focus()")
+    press(browser, "Escape")
+    browser.wait_for("!document.querySelector('.share')")
+    assert browser.evaluate("document.activeElement.textContent.trim()") == "Share"
+    assert browser.complaints == []
+
+
+def test_a_dark_page_is_printed_light_without_its_buttons(browser: Browser, folder: Path) -> None:
+    open_lab(browser, folder, dark=True)
+    theme = "document.documentElement.dataset.theme"
+    browser.evaluate(
+        f"addEventListener('beforeprint', () => {{ window.printed = {theme}; }}, {{once: true}})"
+    )
+    browser.pdf(folder / "page.pdf")
+    assert browser.evaluate(f"[window.printed, {theme}]") == ["light", "dark"]
+    browser.call("Emulation.setEmulatedMedia", media="print")
+    assert browser.evaluate("document.querySelector('.save').offsetWidth") == 0
+    browser.call("Emulation.setEmulatedMedia", media="")
+
+
+def test_who_wants_less_motion_starts_the_animation(browser: Browser, folder: Path) -> None:
+    open_lab(browser, folder)
+    reduced = [{"name": "prefers-reduced-motion", "value": "reduce"}]
+    browser.call("Emulation.setEmulatedMedia", features=reduced)
+    browser.call("Page.reload")
+    browser.wait_for(DONE)
+    click(browser, "Watch")
+    browser.wait_for("document.querySelector('.watch')?.textContent.includes('hops are loaded')")
+    assert text(browser, ".controls .main") == "Play"
+    browser.call("Emulation.setEmulatedMedia", features=[])
