@@ -71,6 +71,7 @@ def test_each_subflow_has_its_round_trip_time(browser: Browser, folder: Path) ->
     for _ in range(50):
         press(browser, "ArrowRight")
     said = browser.evaluate(f"{chart}.ariaValueText")
+    assert "over wifi" in text(browser, "[data-panel=round-trips] .states")
     assert "over wifi" in said
     assert "over lte" in said
 

@@ -3,6 +3,7 @@
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import { moment, significant } from "./format";
+import { Stroke } from "./legend";
 import { STATES, styled, themed, variable } from "./looks";
 import type { Curve, Panel } from "./panels";
 
@@ -226,6 +227,7 @@ export function Chart(props: Props) {
         <h3>{panel.title}</h3>
         {panel.unit && <span class="soft">({panel.unit})</span>}
         {panel.bands && <States bands={panel.bands} />}
+        {panel.isKeyed && <Key curves={panel.curves.filter(({ flow }) => !view.hidden.has(flow))} />}
         <span class="reading" ref={text} />
       </div>
       <div
@@ -238,6 +240,18 @@ export function Chart(props: Props) {
         onKeyDown={(event) => chart.current && moveByKey(event, chart.current, props)}
       />
     </div>
+  );
+}
+
+function Key({ curves }: { curves: Curve[] }) {
+  return (
+    <span class="states">
+      {curves.map(({ name, colour, dash }) => (
+        <span key={name}>
+          <Stroke colour={colour} dash={dash} /> {name}
+        </span>
+      ))}
+    </span>
   );
 }
 

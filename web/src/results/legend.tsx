@@ -1,13 +1,22 @@
 /** The lines of the flows; a click hides one. */
 
 import type { Valid } from "../engine/protocol";
-import { styled } from "./looks";
+import { styled, type Line } from "./looks";
 import { flowLooks, MOST_FLOWS } from "./panels";
 
 interface Props {
   checked: Valid;
   hidden: ReadonlySet<number>;
   toggle: (hidden: ReadonlySet<number>) => void;
+}
+
+/** A piece of a line. */
+export function Stroke({ colour, dash }: Pick<Line, "colour" | "dash">) {
+  return (
+    <svg viewBox="0 0 24 8" width="24" height="8" aria-hidden="true">
+      <path d="M0 4H24" style={{ stroke: styled(colour), strokeWidth: 2.5, strokeDasharray: dash.join(" ") }} />
+    </svg>
+  );
 }
 
 export function Legend({ checked, hidden, toggle }: Props) {
@@ -21,9 +30,7 @@ export function Legend({ checked, hidden, toggle }: Props) {
     <div class="legend">
       {flowLooks(checked).map(({ flow, label, colour, dash }) => (
         <button type="button" key={flow} aria-pressed={!hidden.has(flow)} onClick={() => flip(flow)}>
-          <svg viewBox="0 0 24 8" width="24" height="8" aria-hidden="true">
-            <path d="M0 4H24" style={{ stroke: styled(colour), strokeWidth: 2.5, strokeDasharray: dash.join(" ") }} />
-          </svg>
+          <Stroke colour={colour} dash={dash} />
           {label}
         </button>
       ))}

@@ -34,6 +34,8 @@ export interface Panel {
   curves: Curve[];
   /** Instead of curves: states of flows over time. */
   bands?: { name: string; spans: Span[] }[];
+  /** Whether its lines are other ones than those of the legend, and need a key. */
+  isKeyed?: boolean;
   /** The maximum of the axis. */
   most?: number;
 }
@@ -169,7 +171,7 @@ function roundTripPanel(looks: FlowLook[], outputs: Output[], { scenario }: Vali
     if (!parts.length) return [curve];
     return parts.map(({ path, row }, at) => ({ ...curve, name: `${looks.find(({ flow }) => flow === curve.flow)?.name} over ${path}`, dash: DASHES[at] ?? curve.dash, ...over(found.map((lines) => lines[row] ?? [])) }));
   });
-  return { ...panel, curves };
+  return { ...panel, curves, isKeyed: true };
 }
 
 function queuePanel(outputs: Output[], number: number, name: string, count: number): Panel {
