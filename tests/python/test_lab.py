@@ -25,7 +25,7 @@ from dumbbell import Experiment, Result
 from dumbbell.errors import DumbbellError
 from dumbbell.lab import Shared, page_with, read_link, to_fragment
 from dumbbell.lab.link import MOST_BYTES
-from dumbbell.lab.server import HOST, _Server
+from dumbbell.lab.server import HOST, _Handler, _Server
 from dumbbell.sweeps.plan import Sweep
 
 if TYPE_CHECKING:
@@ -228,6 +228,30 @@ def test_the_server_gives_the_page_to_this_machine_alone() -> None:
                 urllib.request.urlopen(request)
             raised.value.close()
             assert raised.value.code == status
+
+
+def test_a_client_that_goes_away_or_asks_nonsense_is_no_failure(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_Handler, "timeout", 0.2)
+    with served("<p>hi" * 4_000_000) as port:
+
+        def told(request: str) -> bytes:
+            with socket.create_connection((HOST, port)) as client:
+                client.sendall(f"{request} HTTP/1.1\r\nHost: {HOST}:{port}\r\n\r\n".encode())
+                return client.recv(100)
+
+        assert b" 200 OK" in told("GET /")  # and closes the connection before the rest
+        assert b" 400 Bad Request" in told("GET http://[")
+        with socket.create_connection((HOST, port), timeout=5) as silent:
+            assert silent.recv(100) == b""
+    assert capsys.readouterr().err == ""
+
+
+def test_a_page_that_exists_is_told_with_the_option_that_names_it(tmp_path: Path) -> None:
+    (tmp_path / "lab.html").write_text("mine")
+    said = complaint_of("lab", "--file", "lab.html", cwd=tmp_path)
+    assert said.startswith("lab.html: exists already; name another path with --file, or: dumbbell")
 
 
 def test_a_taken_port_is_told(tmp_path: Path) -> None:

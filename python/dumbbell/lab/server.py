@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import sys
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, Final
@@ -31,21 +32,35 @@ class _Server(ThreadingHTTPServer):
         self.packed = gzip.compress(self.page, mtime=0)
         self.names = {f"{name}:{self.server_port}" for name in (HOST, "localhost")}
 
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Says nothing of a client that went away."""
+        if not isinstance(sys.exception(), OSError):
+            super().handle_error(request, client_address)
+
 
 class _Handler(BaseHTTPRequestHandler):
     server: _Server
     server_version = "dumbbell"
     sys_version = ""
+    timeout = 10  # a client that says nothing is forgotten, s
 
     def do_GET(self) -> None:
         """Answers with the page; another path, or another host's name, has none."""
         if self.headers.get("Host", "") not in self.server.names:
             # Another site's name that leads to this machine must not read the scenario.
             self.send_error(HTTPStatus.MISDIRECTED_REQUEST)
-        elif urlsplit(self.path).path != "/":
+        elif (path := self._path()) is None:
+            self.send_error(HTTPStatus.BAD_REQUEST)
+        elif path != "/":
             self.send_error(HTTPStatus.NOT_FOUND)
         else:
             self._send_page()
+
+    def _path(self) -> str | None:
+        try:
+            return urlsplit(self.path).path
+        except ValueError:  # such as "http://["
+            return None
 
     def _send_page(self) -> None:
         packs = "gzip" in self.headers.get("Accept-Encoding", "")
