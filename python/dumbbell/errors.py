@@ -37,7 +37,13 @@ class ResultError(DumbbellError):
 
 
 class OverwriteError(ResultError):
-    """A folder holds another result, which is replaced only on request (``overwrite=True``)."""
+    """A folder holds another result, which is replaced only on request (``overwrite=True``).
+
+    Attributes:
+        option: The option of the command that names another path.
+    """
+
+    option: str = "--out"
 
 
 class ExperimentError(DumbbellError):

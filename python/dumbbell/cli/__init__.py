@@ -67,7 +67,7 @@ def _tell_error(error: Exception) -> int:
             sys.stderr.write(_usage_error(error))
         case OverwriteError():
             again = shlex.join(["dumbbell", *sys.argv[1:], "--overwrite"])
-            _tell(f"{error}; name another path with --out, or: {again}")
+            _tell(f"{error}; name another path with {error.option}, or: {again}")
         case DumbbellError():
             _tell(error)
         case _:

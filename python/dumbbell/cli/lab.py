@@ -32,7 +32,7 @@ def open_lab(
 
     page = page_with(None if file is None else scenario.shared_of(file))
     if out is not None:
-        options.refuse_existing(out, overwrite)
+        options.refuse_existing(out, overwrite, option="--file")
         write_text(out, page)
         print_line(f"wrote {out}; open it in a browser")
         if browser:

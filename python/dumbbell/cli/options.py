@@ -141,15 +141,19 @@ def refuse_given(context: Context, options: tuple[str, ...], problem: str) -> No
             raise ExperimentError(problem, key=f"--{option.replace('_', '-')}")
 
 
-def refuse_existing(path: Path, overwrite: bool, *, folder: bool = False) -> None:
+def refuse_existing(
+    path: Path, overwrite: bool, *, folder: bool = False, option: str = "--out"
+) -> None:
     """Refuses, before the work, to replace a file, or a folder that is not empty."""
     if not path.exists():
         return
     kinds = ("a file", "a folder")
     if path.is_dir() != folder:
-        raise DumbbellError(f"{path}: is {kinds[not folder]}; name {kinds[folder]} with --out")
+        raise DumbbellError(f"{path}: is {kinds[not folder]}; name {kinds[folder]} with {option}")
     if not overwrite and not (folder and not any(path.iterdir())):
-        raise OverwriteError(f"{path}: exists already")
+        error = OverwriteError(f"{path}: exists already")
+        error.option = option
+        raise error
 
 
 def parse_until(
