@@ -34,6 +34,7 @@ from dumbbell import (
 from dumbbell.engine.runner import run_each
 from dumbbell.errors import OverwriteError
 from dumbbell.results.storage import reserve
+from dumbbell.results.summary import summary_tables
 from dumbbell.results.tables import TABLES
 from dumbbell.sweeps.query import query
 
@@ -106,6 +107,12 @@ def test_a_summary_has_the_means_of_flows_of_algorithms_and_of_the_run(result: R
     assert result.throughput().equals(metrics.throughput(result))
     with pytest.raises(DumbbellError, match='no summary is called "link"'):
         result.summary("link")  # type: ignore[arg-type]
+
+
+def test_throughputs_that_do_not_add_up_are_explained(result: Result) -> None:
+    told = "each flow from its start to its end; together: over the whole run"
+    assert told in summary_tables(result)[0].note
+    assert told not in summary_tables(run(EXPERIMENT.override("flow.*.start=0 s")))[0].note
 
 
 def test_a_figure_is_drawn_on_the_axes_that_are_given(result: Result) -> None:

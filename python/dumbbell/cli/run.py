@@ -110,7 +110,7 @@ def _show(result: Result, written: Experiment, until: Until | None) -> None:
     """Prints what flows and links achieved."""
     from dumbbell import metrics
     from dumbbell.engine.runner import values_of
-    from dumbbell.results.summary import Summary, summary_tables
+    from dumbbell.results.summary import Summary, spans, summary_tables
 
     flows, links = metrics.summary(result), metrics.link_summary(result)
     runs = metrics.run_summary(result, flows, links)
@@ -125,7 +125,7 @@ def _show(result: Result, written: Experiment, until: Until | None) -> None:
         # "Flow of media" heads the table of media.
         title = table.columns[0].title.removeprefix("Flow of ").capitalize()
         output.print_table(title, table)
-    notes = [_together(runs)] if len(result.flow_names) > 1 else []
+    notes = [_together(runs), *spans(result)] if len(result.flow_names) > 1 else []
     notes += _bdp(written, result.experiment)
     if notes:
         output.print_text("\n".join(["", *notes]))

@@ -132,11 +132,18 @@ def _flows(result: Result, summary: Summary, label: Callable[[str], str]) -> Tab
     jain = [] if summary.jain.is_empty() else summary.jain["jain"].drop_nulls().to_list()
     if jain:
         notes.append(f"Jain's index {Column.of('jain').format(metrics.mean(jain).value)}.")
+    notes += spans(result)
     if len(result.seeds) > 1:
         notes.append(MEANS)
     return Table(
         [Column("Flow"), Column("Algorithm"), *map(Column.of, columns)], rows, " ".join(notes)
     )
+
+
+def spans(result: Result) -> list[str]:
+    """What to know about throughputs if flows start at different times: they do not add up."""
+    about = "Throughput: each flow from its start to its end; together: over the whole run."
+    return [about] if len({flow.start for flow in result.experiment.flows}) > 1 else []
 
 
 def side_by_side(results: Sequence[Result]) -> list[Table]:
