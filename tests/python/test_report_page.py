@@ -283,6 +283,24 @@ def test_another_seed_can_be_chosen_and_a_flow_be_hidden(browser: Browser, one: 
 
 
 @needs_browser
+def test_paper_says_whose_curves_there_are_and_has_no_empty_part(
+    browser: Browser, tmp_path: Path
+) -> None:
+    dumbbell.run(dumbbell.Experiment.parse(PAIR.partition("[assumed]")[0]), out=tmp_path / "r")
+    browser.open(write_report(tmp_path / "r"))
+    assert "Curves: " not in browser.evaluate("document.body.innerText")
+    browser.evaluate(
+        "(() => { const e = document.querySelector('select'); e.selectedIndex = 1;"
+        "e.dispatchEvent(new Event('change')); })()"
+    )
+    browser.call("Emulation.setEmulatedMedia", media="print")
+    text = browser.evaluate("document.body.innerText")
+    browser.call("Emulation.setEmulatedMedia", media="")
+    assert "Curves: seed 2" in text
+    assert "Settings" not in text
+
+
+@needs_browser
 def test_a_flow_may_have_any_name_and_what_is_below_the_cursor_is_told(
     browser: Browser, tmp_path: Path
 ) -> None:

@@ -372,8 +372,14 @@
       for (const id of ids) {
         choice.append(make("option", { value: id }, `seed ${document.getElementById(id).dataset.seed}`));
       }
-      choice.addEventListener("change", () => draw(host, choice.value));
-      host.before(make("label", { class: "small" }, "Run: ", choice));
+      const chosen = make("p", { class: "small paper-only" });
+      const tell = () => (chosen.textContent = `Curves: ${choice.selectedOptions[0].textContent}`);
+      choice.addEventListener("change", () => {
+        tell();
+        draw(host, choice.value);
+      });
+      tell();
+      host.before(make("label", { class: "small" }, "Run: ", choice), chosen);
     }
     draw(host, ids[0]);
   }
