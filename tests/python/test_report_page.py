@@ -382,3 +382,12 @@ def painted(browser: Browser) -> list[str]:
         "[...document.querySelectorAll('canvas')].map(canvas => canvas.toDataURL())"
     )
     return pictures
+
+
+def test_a_result_without_a_title_is_named_once(tmp_path: Path) -> None:
+    text = "\n".join(line for line in PAIR.splitlines() if not line.startswith("title"))
+    for name in ("near", "far"):
+        dumbbell.run(dumbbell.Experiment.parse(text), seeds=1, out=tmp_path / name)
+    html = write_report(tmp_path).read_text()
+    assert "<h3>near</h3>" in html
+    assert 'small">near, ' not in html
