@@ -1,6 +1,7 @@
 """The command ``dumbbell``.
 
-Exit status: 0; 2 for the user's mistakes, told in one paragraph; 1 for ours; 130 if interrupted.
+Exit status: 0; 2 for the user's mistakes, told in one paragraph; 1 for ours; 130 if interrupted;
+141 if nobody reads the output any more.
 Modules that take long to import are imported by the commands that need them.
 """
 
@@ -22,6 +23,7 @@ from dumbbell.cli.app import RENAMED, StoppedError, command
 from dumbbell.errors import DumbbellError, Interrupted, OverwriteError
 
 _INTERRUPTED: Final = 130
+_PIPE_CLOSED: Final = 141  # as of a program that SIGPIPE ends
 
 _PLAIN: Final = {
     r"\S+ is not in the range x>=(\d+)": r"must be a whole number of at least \1",
@@ -47,6 +49,8 @@ def main() -> None:
         _tell(cause if isinstance(cause, Interrupted) else "stopped")
         sys.stderr.flush()
         os._exit(_INTERRUPTED)  # A thread of a custom algorithm may never end.
+    except SystemExit as end:  # Typer makes it, with status 1, of a closed pipe
+        status = _PIPE_CLOSED if isinstance(end.__context__, BrokenPipeError) else end.code
     except Exception as error:
         status = _tell_error(error)
     sys.exit(status)
@@ -117,7 +121,7 @@ def _tell_os_error(error: OSError) -> int:
         return 2
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # there the rest of it goes
     if error.errno == errno.EPIPE:
-        return 1
+        return _PIPE_CLOSED
     what = f"{error.filename}:" if error.filename else "what it prints"
     _tell(f"{what} cannot be written: {error.strerror}")
     return 2
