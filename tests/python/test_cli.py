@@ -574,3 +574,31 @@ def test_run_says_what_a_bdp_is(tmp_path: Path, queue: str, said: str) -> None:
     printed = output_of("run", "a.toml", cwd=tmp_path)
     assert said in printed
     assert bool(said) == ("BDP" in printed)
+
+
+def test_a_key_is_explained_without_its_table_and_an_option_alone(tmp_path: Path) -> None:
+    assert output_of("explain", "queue", cwd=tmp_path).startswith("link.queue: ")
+    assert output_of("explain", "cubic.beta", cwd=tmp_path) == (
+        "cubic.beta: 0.1 to 0.99 (default 0.7)\n"
+    )
+    assert 'no topic "cubic.gamma"' in complaint_of("explain", "cubic.gamma", cwd=tmp_path)
+    said = complaint_of("explain", "name", cwd=tmp_path)
+    assert said == '"name" is a key of several tables; write link.name or flow.name'
+
+
+def test_a_starter_that_is_there_is_kept_and_no_option_named_in_vain(tmp_path: Path) -> None:
+    output_of("init", "a.toml", cwd=tmp_path)
+    said = complaint_of("init", "a.toml", cwd=tmp_path)
+    assert said == (
+        "a.toml: exists already; name another file, or: dumbbell init a.toml --overwrite"
+    )
+    output_of("init", "a.toml", "--overwrite", cwd=tmp_path)
+    assert complaint_of("init", ".", cwd=tmp_path) == ".: is a folder; name a file"
+
+
+def test_a_closed_pipe_has_the_status_of_sigpipe(tmp_path: Path) -> None:
+    reads, writes = os.pipe()
+    os.close(reads)
+    process = subprocess.Popen([DUMBBELL, "list"], cwd=tmp_path, stdout=writes)
+    os.close(writes)
+    assert process.wait() == 141

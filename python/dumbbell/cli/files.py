@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from json import loads
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
-from typer import Argument
+from typer import Argument, Option
 
 from dumbbell import _core
 from dumbbell.cli import options
@@ -16,12 +18,16 @@ from dumbbell.errors import DumbbellError, in_file
 
 def write_starter(
     out: Annotated[Path, Argument(metavar="FILE", help="File.")] = Path("experiment.toml"),
-    overwrite: options.Overwrite = False,
+    overwrite: Annotated[bool, Option("--overwrite", help="Replace another file.")] = False,
 ) -> None:
     """Write an experiment file to begin with."""
     from dumbbell.experiment.files import write_text
 
-    options.refuse_existing(out, overwrite)
+    if out.is_dir():
+        raise DumbbellError(f"{out}: is a folder; name a file")
+    if out.exists() and not overwrite:
+        again = shlex.join(["dumbbell", "init", str(out), "--overwrite"])
+        raise DumbbellError(f"{out}: exists already; name another file, or: {again}")
     write_text(out, _core.starter())
     print_line(f"wrote {out}; run it with: dumbbell run {out}")
 
@@ -119,10 +125,37 @@ def show_explanation(
     topic: Annotated[str, Argument(metavar="NAME", help="link.queue, cubic, stack.min_rto, ...")],
 ) -> None:
     """Explain a key of experiments, an algorithm or an option."""
+    print_text(_explanation(topic))
+
+
+def _explanation(topic: str) -> str:
+    """What a topic is, also a key without its table, and an option as ``cubic.beta``."""
+    if found := _explained(topic):
+        return found
+    keys = [f"{table}.{topic}" for table in _TABLES]
+    known = {key: text for key in keys if (text := _explained(key))}
+    if len(known) == 1:
+        return known.popitem()[1]
+    if known:
+        raise DumbbellError(f'"{topic}" is a key of several tables; write {" or ".join(known)}')
+    name, _, option = topic.partition(".")
+    line = re.search(rf"^  {re.escape(option)} +(\S.*)", _explained(name) or "", re.MULTILINE)
+    if option and line:
+        return f"{topic}: {line[1]}"
     try:
-        print_text(_core.explain(topic))
+        return _core.explain(topic)
     except ValueError as error:
         raise DumbbellError(str(error)) from None
+
+
+_TABLES: Final = ("experiment", "link", "flow", "stack")
+
+
+def _explained(topic: str) -> str | None:
+    try:
+        return _core.explain(topic)
+    except ValueError:
+        return None
 
 
 def show_schema() -> None:
