@@ -305,8 +305,8 @@ def labels_of(names: list[str], *, are_numbers: bool) -> list[Text]:
     with figures.styled():
         figure, [[axes]] = figures.panels()
         axes.set_xticks(range(len(names)), names)
-        room.lay_out(figure)
-        room.give_room(axes, are_numbers=are_numbers)
+        with room.laid_out(figure):
+            room.give_room(axes, are_numbers=are_numbers)
         assert not figures.is_crowded(figure)
     return axes.get_xticklabels()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import contextmanager
 from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, Final
 
@@ -32,9 +33,9 @@ def meet(boxes: Iterable[Bbox]) -> bool:
 
 def is_crowded(figure: Figure) -> bool:
     """Whether words in a figure overlap, or leave it."""
-    lay_out(figure)
-    words = [text for text in _words(figure) if text.get_visible() and text.get_text().strip()]
-    boxes = {text: text.get_window_extent() for text in words}
+    with laid_out(figure):
+        words = [text for text in _words(figure) if text.get_visible() and text.get_text().strip()]
+        boxes = {text: text.get_window_extent() for text in words}
     whole = figure.bbox
     if any(
         box.x0 < whole.x0 - 1
@@ -67,11 +68,20 @@ def _labels(axis: Axis) -> list[Text]:
     ]
 
 
-def lay_out(figure: Figure) -> None:
-    """Lays a figure out, so that words in it can be measured."""
+@contextmanager
+def laid_out(figure: Figure) -> Iterator[None]:
+    """Lays a figure out, so that words in it can be measured.
+
+    Panels come back to their places: laid out from others, a figure has other bytes.
+    """
+    places = [(axes, axes.get_position(original=True).frozen()) for axes in figure.axes]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # whoever saves it tells
         figure.draw_without_rendering()
+    yield
+    for axes, place in places:
+        axes.set_position(place)
+        axes.set_in_layout(True)
 
 
 def give_room(axes: Axes, *, are_numbers: bool) -> None:

@@ -104,8 +104,8 @@ def draw(
     if kind == "delay":
         chart = _chart(dataset, "throughput", by, where, _DELAY)
         chart.delays(panel)
-        room.lay_out(figure)
-        chart.separate(panel)
+        with room.laid_out(figure):
+            chart.separate(panel)
     elif kind == "cdf":
         _chart(dataset, metric, by, where).distributions(panel)
     elif kind == "boxes":
@@ -117,8 +117,8 @@ def draw(
         _lines(_chart(dataset, metric, by, where), panel, x)
     of = by if kind == "boxes" else x if kind == "lines" else None
     if of is not None:
-        room.lay_out(figure)
-        room.give_room(panel, are_numbers=of in numbers)
+        with room.laid_out(figure):
+            room.give_room(panel, are_numbers=of in numbers)
     return kind, figure
 
 
@@ -385,8 +385,8 @@ def _heat(chart: Chart, plan: pl.DataFrame, x: str, y: str, width: float) -> Fig
     if logarithmic:
         bar.ax.yaxis.set_major_formatter("{x:g}")
         bar.ax.yaxis.set_minor_formatter(NullFormatter())
-    room.lay_out(figure)
-    room.give_room(panel, are_numbers=units["x"] is not None)
+    with room.laid_out(figure):
+        room.give_room(panel, are_numbers=units["x"] is not None)
     return figure
 
 
