@@ -7,6 +7,7 @@ import os
 import re
 import shlex
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -75,6 +76,34 @@ def test_what_is_not_valid_or_not_there_is_said() -> None:
         udt.connect(HOST, 9, settings=udt.Settings(connect_timeout=0.3))
     with udt.listen(host=HOST) as listener, pytest.raises(TimeoutError):
         listener.accept(timeout=0.01)
+
+
+def test_timeouts_may_be_longer_than_any_time() -> None:
+    settings = udt.Settings(connect_timeout=1.8e19, silence=1.8e19, linger=1.8e19)
+    with (
+        udt.listen(host=HOST, settings=settings) as listener,
+        udt.connect(*listener.local, settings=settings) as client,
+        listener.accept(timeout=1.8e19) as server,
+    ):
+        client.send(b"x", timeout=1.8e19)
+        assert server.recv(timeout=1.8e19) == b"x"
+        client.close(linger=1.8e19)
+
+
+@pytest.mark.parametrize("rendezvous", [False, True])
+def test_connecting_can_be_interrupted(*, rendezvous: bool) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:
+        silent.bind((HOST, 0))
+        settings = udt.Settings(connect_timeout=30.0)
+        timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+        timer.start()
+        began = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            if rendezvous:
+                udt.rendezvous((HOST, 0), silent.getsockname(), settings=settings)
+            else:
+                udt.connect(*silent.getsockname(), settings=settings)
+        assert time.monotonic() - began < 15.0
 
 
 class _Server:

@@ -116,7 +116,8 @@ fn wait_interruptibly<T: Send>(
     timeout: Option<f64>,
     attempt: impl Fn() -> Result<T, Error> + Sync + Send,
 ) -> PyResult<T> {
-    let limit = timeout.map(duration).transpose()?.map(|timeout| Instant::now() + timeout);
+    let timeout = timeout.map(duration).transpose()?;
+    let limit = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
     loop {
         match py.detach(&attempt) {
             Err(Error::TimedOut) if limit.is_none_or(|limit| Instant::now() < limit) => {
@@ -125,6 +126,21 @@ fn wait_interruptibly<T: Send>(
             other => return other.map_err(raise),
         }
     }
+}
+
+/// Connects by `attempt`, which asks its argument whether to go on, until a signal handler raises.
+fn connect_interruptibly(
+    py: Python<'_>,
+    attempt: impl FnOnce(&mut dyn FnMut() -> bool) -> Result<Socket, Error> + Send,
+) -> PyResult<Socket> {
+    let mut raised = None;
+    let connected = py.detach(|| {
+        attempt(&mut || {
+            raised = Python::attach(|py| py.check_signals()).err();
+            raised.is_none()
+        })
+    });
+    raised.map_or_else(|| connected.map_err(raise), Err)
 }
 
 /// A UDT connection. Several threads may use it at once.
@@ -152,7 +168,9 @@ impl UdtSocket {
     #[staticmethod]
     fn connect(py: Python<'_>, host: &str, port: u16, settings_json: &str) -> PyResult<UdtSocket> {
         let settings = settings(settings_json)?;
-        let socket = py.detach(|| Socket::connect((host, port), &settings)).map_err(raise)?;
+        let socket = connect_interruptibly(py, |goes_on| {
+            Socket::connect_while((host, port), &settings, goes_on)
+        })?;
         Ok(UdtSocket::new(socket, settings.linger))
     }
 
@@ -166,7 +184,9 @@ impl UdtSocket {
     ) -> PyResult<UdtSocket> {
         let settings = settings(settings_json)?;
         let (local, peer) = ((&local.0[..], local.1), (&peer.0[..], peer.1));
-        let socket = py.detach(|| Socket::rendezvous(local, peer, &settings)).map_err(raise)?;
+        let socket = connect_interruptibly(py, |goes_on| {
+            Socket::rendezvous_while(local, peer, &settings, goes_on)
+        })?;
         Ok(UdtSocket::new(socket, settings.linger))
     }
 

@@ -138,7 +138,9 @@ pub(crate) fn connect(
 ) -> Result<FrameStream, TransferError> {
     let addresses: Vec<SocketAddr> =
         peer.to_socket_addrs().map_err(dumbbell_udt::io::Error::from)?.collect();
-    let mut socket = Socket::connect(&addresses[..], settings)?;
+    let connected = Socket::connect_while(&addresses[..], settings, &mut || !monitor.is_stopped());
+    monitor.check_stopped()?;
+    let mut socket = connected?;
     socket.set_read_timeout(Some(POLL_INTERVAL));
     socket.set_write_timeout(Some(POLL_INTERVAL));
     let socket = Arc::new(socket);

@@ -27,6 +27,11 @@ impl Clock {
     }
 }
 
+/// The end of a timeout; `None` if there is none, or it is too far.
+pub(crate) fn deadline(timeout: Option<Duration>) -> Option<Instant> {
+    timeout.and_then(|timeout| Instant::now().checked_add(timeout))
+}
+
 /// Converts to the engine's type.
 pub(crate) fn span(duration: Duration) -> Span {
     Span::from_nanos(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))

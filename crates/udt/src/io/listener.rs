@@ -1,6 +1,6 @@
 //! Listener for incoming connections.
 
-use super::clock::{Clock, span};
+use super::clock::{Clock, deadline, span};
 use super::crypto::CryptoState;
 use super::driver::socket_table::{Client, SocketTable};
 use super::driver::{Driver, adopt, bind};
@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::sync::{Arc, Condvar, Mutex};
 use std::task::Waker;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Listens for connections. The listener and its connections share one UDP socket.
 pub struct Listener {
@@ -93,7 +93,7 @@ impl Listener {
     /// # Errors
     /// [`Error::TimedOut`] if none arrives within `timeout`.
     pub fn accept(&self, timeout: Option<Duration>) -> Result<Socket, Error> {
-        let deadline = timeout.map(|timeout| Instant::now() + timeout);
+        let deadline = deadline(timeout);
         let mut waiting = lock(&self.queue.waiting);
         loop {
             if let Some(shared) = waiting.0.pop_front() {

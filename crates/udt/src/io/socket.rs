@@ -1,6 +1,6 @@
 //! Blocking sockets.
 
-use super::clock::{Clock, duration, span};
+use super::clock::{Clock, deadline, duration, span};
 use super::crypto::CryptoState;
 use super::driver::{Driver, adopt, bind};
 use super::error::Error;
@@ -14,10 +14,13 @@ use quinn_udp::UdpSocketState;
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::sync::{Arc, MutexGuard};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Maximum number of bytes copied per lock, during which the driver waits.
 const MAX_COPY: usize = 1 << 16;
+
+/// Interval at which a connecting socket asks whether to go on.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A connection over UDP, usable by several threads at once.
 ///
@@ -41,6 +44,18 @@ impl Socket {
     /// # Errors
     /// If the settings are invalid, or no connection is established within their `connect_timeout`.
     pub fn connect(peer: impl ToSocketAddrs, settings: &Settings) -> Result<Socket, Error> {
+        Socket::connect_while(peer, settings, &mut || true)
+    }
+
+    /// As [`connect`](Socket::connect), while `goes_on`, which is asked every 100 ms, is true.
+    ///
+    /// # Errors
+    /// As [`connect`](Socket::connect), or [`Error::Closed`] if `goes_on` is false.
+    pub fn connect_while(
+        peer: impl ToSocketAddrs,
+        settings: &Settings,
+        goes_on: &mut dyn FnMut() -> bool,
+    ) -> Result<Socket, Error> {
         let mut error = Error::from(io::Error::from(io::ErrorKind::AddrNotAvailable));
         for peer in peer.to_socket_addrs()? {
             let local = match peer {
@@ -48,8 +63,9 @@ impl Socket {
                 SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
             };
             let socket = Socket::open(local, peer, Role::Client, settings)?;
-            match socket.wait_open() {
+            match socket.wait_open(goes_on) {
                 Ok(()) => return Ok(socket),
+                Err(Error::Closed) => return Err(Error::Closed),
                 Err(why) => error = why,
             }
         }
@@ -65,11 +81,24 @@ impl Socket {
         peer: impl ToSocketAddrs,
         settings: &Settings,
     ) -> Result<Socket, Error> {
+        Socket::rendezvous_while(local, peer, settings, &mut || true)
+    }
+
+    /// As [`rendezvous`](Socket::rendezvous), while `goes_on`, which is asked every 100 ms, is true.
+    ///
+    /// # Errors
+    /// As [`connect_while`](Socket::connect_while).
+    pub fn rendezvous_while(
+        local: impl ToSocketAddrs,
+        peer: impl ToSocketAddrs,
+        settings: &Settings,
+        goes_on: &mut dyn FnMut() -> bool,
+    ) -> Result<Socket, Error> {
         let none = || io::Error::from(io::ErrorKind::AddrNotAvailable);
         let local = local.to_socket_addrs()?.next().ok_or_else(none)?;
         let peer = peer.to_socket_addrs()?.next().ok_or_else(none)?;
         let socket = Socket::open(local, peer, Role::Rendezvous, settings)?;
-        socket.wait_open()?;
+        socket.wait_open(goes_on)?;
         Ok(socket)
     }
 
@@ -133,13 +162,18 @@ impl Socket {
         Socket { shared, timeouts: Timeouts::default() }
     }
 
-    fn wait_open(&self) -> Result<(), Error> {
+    fn wait_open(&self, goes_on: &mut dyn FnMut() -> bool) -> Result<(), Error> {
         let mut state = self.shared.lock();
         while !state.is_ready() {
             if let Some(error) = state.error() {
                 return Err(error);
             }
-            state = self.shared.wait_writable(state, 1, None)?;
+            let until = deadline(Some(POLL_INTERVAL));
+            state = match self.shared.wait_writable(state, 1, until) {
+                Ok(state) => state,
+                Err(_) if !goes_on() => return Err(Error::Closed),
+                Err(_) => self.shared.lock(),
+            };
         }
         Ok(())
     }
@@ -178,7 +212,7 @@ impl Socket {
         if bytes.is_empty() {
             return Ok(0);
         }
-        let deadline = self.timeouts.write.map(|timeout| Instant::now() + timeout);
+        let deadline = deadline(self.timeouts.write);
         let mut state = self.shared.lock();
         loop {
             if let Some(sent) = try_send(&self.shared, &mut state, bytes)? {
@@ -214,7 +248,7 @@ impl Socket {
         ttl: Option<Duration>,
         in_order: bool,
     ) -> Result<(), Error> {
-        let deadline = self.timeouts.write.map(|timeout| Instant::now() + timeout);
+        let deadline = deadline(self.timeouts.write);
         let mut state = self.shared.lock();
         loop {
             check_open(&mut state)?;
@@ -239,7 +273,7 @@ impl Socket {
         if out.is_empty() {
             return Ok(0);
         }
-        let deadline = self.timeouts.read.map(|timeout| Instant::now() + timeout);
+        let deadline = deadline(self.timeouts.read);
         let mut state = self.shared.lock();
         loop {
             if let Some(read) = try_recv(&self.shared, &mut state, out)? {
@@ -254,7 +288,7 @@ impl Socket {
     /// # Errors
     /// As [`recv`](Socket::recv).
     pub fn recv_message(&self) -> Result<Option<Vec<u8>>, Error> {
-        let deadline = self.timeouts.read.map(|timeout| Instant::now() + timeout);
+        let deadline = deadline(self.timeouts.read);
         let mut state = self.shared.lock();
         loop {
             if let Some(message) = state.engine.read_message() {
@@ -297,15 +331,15 @@ impl Socket {
     /// # Errors
     /// As [`close`](Socket::close).
     pub fn shutdown(&self, linger: Duration) -> Result<(), Error> {
-        let deadline = Instant::now() + linger;
+        let deadline = deadline(Some(linger));
         let mut state = self.shared.lock();
         state.engine.close();
         self.shared.notify_driver(&state);
         while state.error().is_none() {
-            state = self.shared.wait_readable(state, Some(deadline))?;
+            state = self.shared.wait_readable(state, deadline)?;
         }
         while !state.parted {
-            let Ok(waited) = self.shared.wait_readable(state, Some(deadline)) else {
+            let Ok(waited) = self.shared.wait_readable(state, deadline) else {
                 return Ok(());
             };
             state = waited;

@@ -148,3 +148,34 @@ fn a_read_timeout_does_not_close_the_connection() {
     b.set_read_timeout(None);
     receive(&b, Mode::Stream, 1000);
 }
+
+#[test]
+fn a_timeout_beyond_all_times_is_none() {
+    let settings = Settings { connect_timeout: Duration::MAX, ..patient() };
+    let listener = Listener::bind(V4, &settings).expect("there is a free port");
+    let mut client = Socket::connect(listener.local_addr(), &settings).expect("it listens");
+    let mut server = listener.accept(Some(Duration::MAX)).expect("there is a client");
+    client.set_write_timeout(Some(Duration::MAX));
+    server.set_read_timeout(Some(Duration::MAX));
+    client.send_all(b"x").expect("it is open");
+    assert_eq!(server.recv(&mut [0; 2]).expect("it is open"), 1);
+    client.shutdown(Duration::MAX).expect("it ends well");
+}
+
+#[test]
+fn connecting_ends_when_it_is_to() {
+    let silent = UdpSocket::bind(V4).expect("there is a free port");
+    let silent = silent.local_addr().expect("it is bound");
+    let [port, _] = free_ports();
+    let mut asked = 0;
+    let mut twice = || {
+        asked += 1;
+        asked % 2 == 1
+    };
+    let ended = Socket::connect_while(silent, &patient(), &mut twice);
+    assert!(matches!(ended, Err(Error::Closed)));
+    let local = SocketAddr::new(V4.ip(), port);
+    let ended = Socket::rendezvous_while(local, silent, &patient(), &mut twice);
+    assert!(matches!(ended, Err(Error::Closed)));
+    assert_eq!(asked, 4);
+}
