@@ -15,6 +15,11 @@ if TYPE_CHECKING:
 _MOST_ERRORS: Final = 20  # at most this many errors of one experiment are written out
 
 
+def printable(text: str) -> str:
+    """The text with what is not printable escaped."""
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
+
+
 class DumbbellError(ValueError):
     """A mistake in an experiment, an option or a path, told in one paragraph.
 
@@ -24,8 +29,7 @@ class DumbbellError(ValueError):
 
     def __init__(self, text: str) -> None:
         """An error that says `text`."""
-        printable = (char if char.isprintable() else repr(char)[1:-1] for char in text)
-        super().__init__("".join(printable))
+        super().__init__(printable(text))
 
 
 class QuantityError(DumbbellError):

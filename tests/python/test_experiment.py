@@ -327,3 +327,8 @@ def test_whatever_is_laid_over_a_file_is_an_experiment_or_an_error_of_ours(text:
     for assignment in (text, f"link.{text}=1", f"flow.first.{text}=1", f"stack_options.{text}=1"):
         make = partial(Experiment.parse, base_experiment(), overrides=[assignment])
         assert not any("\n" in said for said in said_of(make))
+
+
+def test_a_title_is_shown_without_control_characters() -> None:
+    experiment = Experiment.parse(FILE.replace("Two flows", "a\\u001b[2J\\u202eb"))
+    assert "<Experiment: a\\x1b[2J\\u202eb, " in repr(experiment)

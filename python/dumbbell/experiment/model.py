@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from dumbbell import _core
-from dumbbell.errors import ExperimentError, in_file
+from dumbbell.errors import ExperimentError, in_file, printable
 from dumbbell.experiment import user_code
 from dumbbell.experiment.environment import Environment
 from dumbbell.experiment.files import read_text
@@ -408,7 +408,7 @@ class Experiment(_Table):
     def __repr__(self) -> str:
         """The experiment in a line."""
         flows, links = self.flow_count, len(self.links)
-        title = f"{self.title}, " if self.title else ""
+        title = f"{printable(self.title)}, " if self.title else ""
         counts = f"{flows} flow{'s' * (flows > 1)} over {links} link{'s' * (links > 1)}"
         return f"<Experiment: {title}{counts} for {self.duration}>"
 
