@@ -74,7 +74,7 @@ def read_table(file: Path, columns: list[str] | None = None) -> pl.DataFrame:
 def columns_of(file: Path) -> list[str]:
     """The names of the columns of a table."""
     with _reading(file):
-        return list(pl.read_parquet_schema(file))
+        return pl.scan_parquet(file, glob=False).collect_schema().names()
 
 
 def notes_of(file: Path) -> dict[str, str]:
