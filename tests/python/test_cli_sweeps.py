@@ -344,6 +344,6 @@ def test_a_sweep_that_lacks_runs_is_shown_with_a_warning(place: Path, tmp_path: 
         pl.read_parquet(file).head(8).write_parquet(file)
     for command in (["plot", "part"], ["report", "part"], ["query", "from runs", "part"]):
         said = dumbbell(*command, cwd=tmp_path).stderr
-        rest = "dumbbell sweep part/sweep.toml --out part"
+        rest = "dumbbell sweep part/sweep.toml --out part --seeds 3"
         assert said == f"dumbbell: part: has 8 of 24 planned runs; the rest: {rest}\n"
     assert "These are 8 of 24 planned runs." in (tmp_path / "part/report.html").read_text()

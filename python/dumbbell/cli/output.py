@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import shlex
 import shutil
 import sys
 import textwrap
@@ -50,8 +49,9 @@ def warn_of_missing_runs(folder: Path) -> None:
     from dumbbell.sweeps.dataset import Dataset, is_dataset
 
     if is_dataset(folder) and (found := Dataset(folder).incomplete):
-        rest = shlex.join(["dumbbell", "sweep", f"{folder}/sweep.toml", "--out", str(folder)])
-        print_warnings([f"{folder}: has {found}; the rest: {rest}"])
+        from dumbbell.report.sweep import command_of
+
+        print_warnings([f"{folder}: has {found}; the rest: {command_of(Dataset(folder))}"])
 
 
 def print_text(text: str) -> None:

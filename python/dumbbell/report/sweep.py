@@ -50,14 +50,19 @@ def sweep_page(dataset: Dataset) -> dict[str, Any]:
     }
 
 
-def _commands(dataset: Dataset) -> list[tuple[str, str]]:
+def command_of(dataset: Dataset) -> str:
+    """The command that runs a sweep again, or what is missing of it."""
     folder, seeds = shlex.quote(str(dataset.folder)), sorted(set(dataset.plan["seed"]))
     again = f"dumbbell sweep {folder}/sweep.toml --out {folder}"
     # Others than those that a count stands for are in the file.
     again += f" --seeds {len(seeds)}" if seeds == list(range(1, len(seeds) + 1)) else ""
-    again += " --series" if set(SERIES) & set(dataset.tables) else ""
+    return again + (" --series" if set(SERIES) & set(dataset.tables) else "")
+
+
+def _commands(dataset: Dataset) -> list[tuple[str, str]]:
+    folder = shlex.quote(str(dataset.folder))
     return [
-        ("Run it again, or what is missing of it", again),
+        ("Run it again, or what is missing of it", command_of(dataset)),
         ("Open its first point in the laboratory", f"dumbbell lab --open {folder}/sweep.toml"),
         ("Its heat map as a figure", f"dumbbell plot {folder} heat --metric jain"),
         ("Its rows", f"dumbbell query 'from runs' {folder} --csv"),
