@@ -127,7 +127,7 @@ impl Scoreboard {
         let out = self.packets_out() as usize;
         if out == room {
             self.resize(room * 2);
-        } else if self.next_seq as usize % MIN_ROOM == 0 && 4 * out < room {
+        } else if (self.next_seq as usize).is_multiple_of(MIN_ROOM) && 4 * out < room {
             // After the overshoot of slow start most of the ring is empty.
             self.resize((2 * out).next_power_of_two().max(MIN_ROOM));
         }
