@@ -76,31 +76,25 @@ class Column:
     def _formatted(self, cells: Sequence[Cell]) -> list[tuple[str, str]]:
         """Each cell as text, and its interval as text; all with as many decimals.
 
-        They are more if three digits of an interval of its own tell its ends apart.
+        Only an interval whose ends would read the same has more: three digits of its own.
         """
         numbers = [self._numbers(cell) for cell in cells]
-        common = most = _decimals(chain(*numbers), self.decimals)
-        for cell, its in zip(cells, numbers, strict=True):
-            own = _decimals(its, common)
-            if self._are_apart(cell, own) and not self._are_apart(cell, common):
-                most = max(most, own)
+        common = _decimals(chain(*numbers), self.decimals)
         formatted = []
-        for cell in cells:
+        for cell, its in zip(cells, numbers, strict=True):
             if isinstance(cell, str):
                 formatted.append((cell, ""))
             elif isinstance(cell, Interval) and cell.low is not None:
-                low, high = (self._fixed(end, most) for end in (cell.low, cell.high))
-                formatted.append((self._fixed(cell.value, most), f"{low} to {high}"))
+                low, high = (self._fixed(end, common) for end in (cell.low, cell.high))
+                decimals = common
+                if low == high and cell.low != cell.high:
+                    decimals = _decimals(its, common)
+                    low, high = (self._fixed(end, decimals) for end in (cell.low, cell.high))
+                formatted.append((self._fixed(cell.value, decimals), f"{low} to {high}"))
             else:
                 value = cell.value if isinstance(cell, Interval) else cell
-                formatted.append((self._fixed(value, most), ""))
+                formatted.append((self._fixed(value, common), ""))
         return formatted
-
-    def _are_apart(self, cell: Cell, decimals: int) -> bool:
-        """Whether the ends of an interval read differently with so many decimals."""
-        if not isinstance(cell, Interval) or cell.low is None:
-            return False
-        return self._fixed(cell.low, decimals) != self._fixed(cell.high, decimals)
 
     def _numbers(self, cell: Cell) -> list[float]:
         """The numbers of a cell that are finite, as they are shown."""
