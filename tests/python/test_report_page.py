@@ -248,8 +248,8 @@ def test_dragging_over_one_panel_zooms_all_of_its_run(browser: Browser, one: Pat
 def test_a_finger_zooms_as_a_mouse_does(browser: Browser, one: Path) -> None:
     browser.open(one, width=390)
     left, top, width = browser.evaluate(
-        "(() => { const b = document.querySelector('.u-over').getBoundingClientRect();"
-        "return [b.left, b.top + 20, b.width]; })()"
+        "(() => { const chart = document.querySelector('.u-over'); chart.scrollIntoView();"
+        "const b = chart.getBoundingClientRect(); return [b.left, b.top + 20, b.width]; })()"
     )
     browser.call("Emulation.setTouchEmulationEnabled", enabled=True)
     touches = [[{"x": left + share * width, "y": top}] for share in (0.2, 0.4, 0.6, 0.8)]

@@ -112,6 +112,7 @@ def _internals(report: Report) -> pl.DataFrame:
     rows = report.monitor.internals()
     schema = {"connection": pl.UInt64, "t": pl.Float64, "name": pl.String, "value": pl.Float64}
     frame = pl.DataFrame(rows, schema=schema, orient="row")
+    frame = frame.with_columns(pl.col("name").cast(pl.Categorical))
     # Times of connections that broke off are not on the clock of the last one.
     last = frame["connection"].max() if frame.height else 0
     return frame.filter(pl.col("connection") == last).drop("connection")
