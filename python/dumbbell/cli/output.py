@@ -48,10 +48,10 @@ def warn_of_missing_runs(folder: Path) -> None:
     """Prints to stderr that a sweep is not complete, if the folder is that of one."""
     from dumbbell.sweeps.dataset import Dataset, is_dataset
 
-    if is_dataset(folder) and (found := Dataset(folder).incomplete):
+    if is_dataset(folder) and (found := (dataset := Dataset(folder)).incomplete):
         from dumbbell.report.sweep import command_of
 
-        print_warnings([f"{folder}: has {found}; the rest: {command_of(Dataset(folder))}"])
+        print_warnings([f"{folder}: has {found}; the rest: {command_of(dataset)}"])
 
 
 def print_text(text: str) -> None:

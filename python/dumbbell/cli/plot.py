@@ -73,7 +73,6 @@ def plot_folder(
 ) -> None:
     """Draw a figure of a result, a sweep or a paper."""
     from dumbbell import figures
-    from dumbbell.sweeps.dataset import is_dataset
 
     if list_all or folder is None:
         _list_figures(folder)
@@ -87,27 +86,26 @@ def plot_folder(
             problem = f'"{out}" does not end in .{kind}, which is the format'
             raise DumbbellError(f"--out: {problem}")
         out = out.with_suffix("")
-    is_sweep = is_dataset(folder)
+    of = _kind(folder)
     choices = {"x": x, "y": y, "by": by, "metric": metric, "where": where}
     given = [key for key, value in choices.items() if value is not None]
-    if given and not is_sweep:
+    if given and of != "sweep":
         raise DumbbellError(f"--{given[0]}: is for figures of a sweep, which {folder} is not")
-    if seed is not None and is_sweep:
+    if seed is not None and of == "sweep":
         problem = "is for figures of a result; choose runs with --where 'seed = 1'"
         raise DumbbellError(f"--seed: {problem}")
-    is_result = (folder / "experiment.toml").exists()
-    if beside is not None and not is_result:
+    if beside is not None and of != "result":
         raise DumbbellError(f"--beside: is for figures of a result, which {folder} is not")
     kinds = [kind] if kind else ["svg", "png"]
     for file in [_file(out, one) for one in kinds] if out else []:
         options.refuse_existing(file, overwrite)
     with figures.styled():
-        if is_sweep:
+        if of == "sweep":
             figure, stem = _of_sweep(folder, name, inches, **choices)
-        elif is_result or not _is_paper(folder):
-            figure, stem = _of_result(folder, name or "overview", inches, seed, beside)
-        else:
+        elif of == "paper":
             figure, stem = _of_paper(folder, name)
+        else:
+            figure, stem = _of_result(folder, name or "overview", inches, seed, beside)
     stem = out or stem
     fine = {"dpi": figures.FINE} if kind or width else {}
     with writing(_file(stem, kind) if kind else stem):

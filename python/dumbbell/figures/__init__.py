@@ -28,6 +28,7 @@ from dumbbell.figures.style import (
     style_of,
     styled,
     styles_of,
+    without_options,
 )
 from dumbbell.figures.timeline import flows, legend, moment, states, throughputs, windows
 
@@ -64,4 +65,5 @@ __all__ = [
     "swatch",
     "throughputs",
     "windows",
+    "without_options",
 ]

@@ -86,6 +86,11 @@ def style_of(cc: str) -> Style:
     return style
 
 
+def without_options(cc: str) -> str:
+    """An algorithm without its options."""
+    return cc.partition("(")[0].strip()
+
+
 def _others(name: str) -> list[tuple[str, str]]:
     """Colours and markers of an algorithm without a style of its own, the first choice first."""
     first = sum(name.encode()) % len(OTHERS)
@@ -99,7 +104,7 @@ def styles_of(algorithms: Iterable[str]) -> dict[str, Style]:
     as they go.
     """
     styles = {cc: style_of(cc) for cc in algorithms}
-    bases = {cc: cc.partition("(")[0].strip() for cc in styles}
+    bases = {cc: without_options(cc) for cc in styles}
     taken = {base: styles[cc].look for cc, base in bases.items() if base in _STYLES}
     for cc, base in bases.items():
         if base not in taken:

@@ -23,6 +23,7 @@ from dumbbell.figures.style import (
     line_styles,
     named,
     style_of,
+    without_options,
 )
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def flows(
     """
     lines = list(series.group_by([_label_column(series), "cc"], maintain_order=True))
     algorithms = [str(cc) for (_, cc), _ in lines]
-    bases = [cc.partition("(")[0].strip() for cc in algorithms]
+    bases = list(map(without_options, algorithms))
     count, named_together = Counter(bases), set()
     looks = zip(bases, line_styles(algorithms), strict=True)
     for ((name, _), flow), (base, drawn) in zip(lines, looks, strict=True):

@@ -282,7 +282,7 @@ def _chart(dataset: Dataset, metric: str, by: str | None, where: str | None, *mo
 def _algorithm(dataset: Dataset, name: str) -> str:
     """An algorithm of a sweep by its name, or by that without options if there is one such."""
     known = dataset.table("flows")["cc"].cast(pl.String).unique(maintain_order=True).to_list()
-    bases = {cc: cc.partition("(")[0].strip() for cc in known}
+    bases = {cc: figures.without_options(cc) for cc in known}
     same = [cc for cc, base in bases.items() if name in (base, base.rpartition(":")[2])]
     if name not in known and len(same) != 1:
         raise DumbbellError(f"--metric: {unknown('algorithm of the sweep', name, known)}")
