@@ -8,7 +8,7 @@ from json import loads
 from pathlib import Path
 from typing import Annotated, Any, Final
 
-from typer import Argument, Option
+from typer import Argument
 
 from dumbbell import _core
 from dumbbell.cli import options
@@ -18,7 +18,7 @@ from dumbbell.errors import DumbbellError, in_file
 
 def write_starter(
     out: Annotated[Path, Argument(metavar="FILE", help="File.")] = Path("experiment.toml"),
-    overwrite: Annotated[bool, Option("--overwrite", help="Replace another file.")] = False,
+    overwrite: options.OverwriteFile = False,
 ) -> None:
     """Write an experiment file to begin with."""
     from dumbbell.experiment.files import write_text

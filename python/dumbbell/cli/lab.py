@@ -23,7 +23,7 @@ def open_lab(
     ] = None,
     port: Annotated[int, Option(min=0, max=65535, help="Port; 0 for any free one.")] = 0,
     browser: Annotated[bool, Option("--open", help="Open the page in a browser.")] = False,
-    overwrite: options.Overwrite = False,
+    overwrite: options.OverwriteFile = False,
 ) -> None:
     """Open the laboratory: the simulator as a page in a browser."""
     from dumbbell.cli import scenario
