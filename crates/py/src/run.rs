@@ -151,16 +151,16 @@ impl Capture {
 }
 
 impl RunOutput {
+    /// The tables of a run, and of a scenario with logged flows its packets.
     pub(crate) fn new(
         py: Python<'_>,
-        scenario: Scenario,
+        logged: Option<Scenario>,
         output: dumbbell_sim::RunOutput,
     ) -> PyResult<RunOutput> {
-        let capture = match output.packets.records().is_empty() {
-            true => None,
-            false => {
-                Some(Py::new(py, Capture { packets: output.packets, scenario, logs: output.logs })?)
-            }
+        let (packets, logs) = (output.packets, output.logs);
+        let capture = match logged.filter(|_| !packets.records().is_empty()) {
+            Some(scenario) => Some(Py::new(py, Capture { packets, scenario, logs })?),
+            None => None,
         };
         let meta = PyDict::new(py);
         if !output.failures.is_empty() {
@@ -234,7 +234,7 @@ pub fn simulate(
         return Err(error);
     }
     match done.map_err(|error: Invalid| ScenarioError::new_err(error.to_string()))? {
-        (scenario, Some(output)) => RunOutput::new(py, scenario, output),
+        (logged, Some(output)) => RunOutput::new(py, logged, output),
         (_, None) => Err(PyInterruptedError::new_err("the simulation was stopped")),
     }
 }
@@ -247,11 +247,13 @@ pub(crate) fn with_endpoints(algorithms: BTreeMap<String, AlgorithmFactory>) -> 
     Factories { algorithms, endpoints }
 }
 
+/// Runs; keeps the scenario only if flows are logged.
 fn run(
     scenario: Result<Scenario, Invalid>,
     progress: impl FnMut(f64) -> ControlFlow<()>,
-) -> Result<(Scenario, Option<dumbbell_sim::RunOutput>), Invalid> {
+) -> Result<(Option<Scenario>, Option<dumbbell_sim::RunOutput>), Invalid> {
     let scenario = scenario?;
-    let output = scenario.run_while(progress)?;
-    Ok((scenario, output))
+    let prepared = scenario.prepare()?;
+    let logged = scenario.flows.iter().any(|flow| flow.log).then_some(scenario);
+    Ok((logged, prepared.run_while(progress)))
 }

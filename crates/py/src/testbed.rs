@@ -84,7 +84,7 @@ mod linux {
         health.set_item("complaints", output.warnings)?;
         let captures = output.captures.iter().flatten().map(|file| PyBytes::new(py, file));
         let captures = captures.collect();
-        Ok((RunOutput::new(py, scenario, output.tables)?, health, captures))
+        Ok((RunOutput::new(py, Some(scenario), output.tables)?, health, captures))
     }
 
     fn health_dict<'py>(py: Python<'py>, health: &Health) -> PyResult<pyo3::Bound<'py, PyDict>> {

@@ -8,6 +8,7 @@ mod over_udt;
 
 use dumbbell_net::{AqmConfig, CodelConfig, FqCodelConfig};
 use std::error::Error;
+use std::ops::ControlFlow;
 use std::time::Instant;
 
 /// As in the Python package.
@@ -36,14 +37,17 @@ fn main() -> Result<(), Box<dyn Error>> {
         _ => return Err(USAGE.into()),
     }
     let (began, ran) = (Instant::now(), processor_time()?);
-    let outcome = scenario.run()?;
+    // As in the Python package, the scenario makes room for the run.
+    let (prepared, duration_ns) = (scenario.prepare()?, scenario.duration_ns);
+    drop(scenario);
+    let outcome = prepared.run_while(|_| ControlFlow::Continue(())).ok_or("stopped")?;
     let (wall, ran) = (began.elapsed().as_secs_f64(), processor_time()? - ran);
     let packets = outcome.data_packets as f64;
     let sent = outcome.links.sent_bytes.last().copied().unwrap_or(0) as f64;
     println!("{packets:.0} data packets, {} events, {wall:.3} s", outcome.events);
     println!("{:.3} million data packets/s", packets / wall / 1e6);
     println!("{:.3} million data packets/s of processor time", packets / ran / 1e6);
-    println!("utilisation {:.4}", sent * 8e3 / mbit / scenario.duration_ns as f64);
+    println!("utilisation {:.4}", sent * 8e3 / mbit / duration_ns as f64);
     println!("retransmitted {}", outcome.flows.retransmitted.iter().sum::<u64>());
     println!("peak memory {:.0} MB", peak_memory_mb()?);
     Ok(())

@@ -57,7 +57,7 @@ pub use observer::Observer;
 pub use packet_log::{PacketEvent, PacketLog, PacketRecord};
 pub use pcapng::CapturePoint;
 pub use pdu::Pdu;
-pub use run::{Failure, Run, RunOutput, SenderLog};
+pub use run::{Failure, PreparedRun, Run, RunOutput, SenderLog};
 pub use sample::{Sampled, link_row};
 pub use scenario::{
     Factories, FlowSpec, LinkSpec, PathSpec, QueueSpec, Scenario, ScenarioError, ScenarioPart,

@@ -159,6 +159,25 @@ impl Run {
     }
 }
 
+/// A run at time zero. While it runs, the memory of its scenario may be used for it: a million flows
+/// have names and settings of 0.8 GB.
+pub struct PreparedRun(Prepared);
+
+enum Prepared {
+    TcpAlone(Running<TcpHost, ()>),
+    AnyHosts(Running<AnyHost, ()>),
+}
+
+impl PreparedRun {
+    /// As [`Scenario::run_while`].
+    pub fn run_while(self, progress: impl FnMut(f64) -> ControlFlow<()>) -> Option<RunOutput> {
+        match self.0 {
+            Prepared::TcpAlone(run) => run.run_while(progress),
+            Prepared::AnyHosts(run) => run.run_while(progress),
+        }
+    }
+}
+
 /// A run with hosts of any type that records hops.
 trait Steps {
     fn step(&mut self) -> Option<f64>;
@@ -264,12 +283,20 @@ impl Scenario {
         &self,
         progress: impl FnMut(f64) -> ControlFlow<()>,
     ) -> Result<Option<RunOutput>, ScenarioError> {
+        Ok(self.prepare()?.run_while(progress))
+    }
+
+    /// A run at time zero that needs the scenario no longer, and records no hops.
+    ///
+    /// # Errors
+    /// If the scenario is not valid.
+    pub fn prepare(&self) -> Result<PreparedRun, ScenarioError> {
         self.check()?;
-        Ok(if self.has_tcp_alone() {
-            self.running::<TcpHost, ()>(|_| ())?.run_while(progress)
+        Ok(PreparedRun(if self.has_tcp_alone() {
+            Prepared::TcpAlone(self.running(|_| ())?)
         } else {
-            self.running::<AnyHost, ()>(|_| ())?.run_while(progress)
-        })
+            Prepared::AnyHosts(self.running(|_| ())?)
+        }))
     }
 
     /// A run at time zero, for steps; it may record hops.
