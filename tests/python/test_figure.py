@@ -56,7 +56,15 @@ def drawn(name: str, result: Path, path: Path, width: str | None) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("width", "points"), [("single", 252.0), ("double", 515.52), ("84mm", 238.11), ("9 cm", 255.12)]
+    ("width", "points"),
+    [
+        ("single", 252.0),
+        ("double", 515.52),
+        ("84mm", 238.11),
+        ("9 cm", 255.12),
+        ("38mm", 107.72),
+        ("3.8 cm", 107.72),
+    ],
 )
 def test_a_pdf_is_as_wide_as_asked_and_has_its_fonts_as_truetype(
     result: Path, tmp_path: Path, width: str, points: float

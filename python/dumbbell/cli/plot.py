@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 Format = Literal["svg", "png", "pdf"]
 
 _COLUMNS: Final = {"single": 3.5, "double": 7.16}
-_INCHES: Final = {"mm": 1 / 25.4, "cm": 1 / 2.54, "in": 1.0, "pt": 1 / 72}
+_MILLIMETRES: Final = {"mm": 1.0, "cm": 10.0, "in": 25.4, "pt": 25.4 / 72}
 _OTHER_PICTURES: Final = (".jpg", ".jpeg", ".eps", ".tif", ".tiff", ".gif", ".webp")
-_NARROWEST, _WIDEST = 1.5, 20.0
+_NARROWEST, _WIDEST = 38, 508  # mm
 
 
 def _inches(width: str | None) -> float | None:
@@ -30,12 +30,13 @@ def _inches(width: str | None) -> float | None:
         return _COLUMNS.get(width or "")
     found = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+) ?(mm|cm|in|pt)", width)
     if not found:
-        valid = f'write "single", "double", or a width such as "84mm" ({", ".join(_INCHES)})'
+        valid = f'write "single", "double", or a width such as "84mm" ({", ".join(_MILLIMETRES)})'
         raise DumbbellError(f'--width: "{width}" is not a width; {valid}')
-    inches = float(found.group(1)) * _INCHES[found.group(2)]
-    if not _NARROWEST <= inches <= _WIDEST:
-        raise DumbbellError(f'--width: "{width}" is not between 38 mm and 508 mm')
-    return inches
+    millimetres = float(found.group(1)) * _MILLIMETRES[found.group(2)]
+    if not _NARROWEST <= millimetres <= _WIDEST:
+        limits = f"{_NARROWEST} mm and {_WIDEST} mm"
+        raise DumbbellError(f'--width: "{width}" is not between {limits}')
+    return millimetres / _MILLIMETRES["in"]
 
 
 def _names() -> list[str]:
