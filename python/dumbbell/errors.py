@@ -47,7 +47,10 @@ class OverwriteError(ResultError):
         option: The option of the command that names another path.
     """
 
-    option: str = "--out"
+    def __init__(self, text: str, *, option: str = "--out") -> None:
+        """An error that says `text`, which another path for `option` mends."""
+        super().__init__(text)
+        self.option = option
 
 
 class ExperimentError(DumbbellError):

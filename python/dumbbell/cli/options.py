@@ -152,9 +152,7 @@ def refuse_existing(
     if path.is_dir() != folder:
         raise DumbbellError(f"{path}: is {kinds[not folder]}; name {kinds[folder]} with {option}")
     if not overwrite and not (folder and not any(path.iterdir())):
-        error = OverwriteError(f"{path}: exists already")
-        error.option = option
-        raise error
+        raise OverwriteError(f"{path}: exists already", option=option)
 
 
 def parse_until(
