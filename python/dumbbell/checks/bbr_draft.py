@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from dumbbell.checks.conformance import Case, NotSeenError, Path, Track
-from dumbbell.experiment.model import Experiment, Flow, Link
+from dumbbell.experiment.model import Experiment, Flow, Link, without_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -45,7 +45,7 @@ _SETTLED: Final = 5.0  # from when on all that A.22's application wrote at first
 
 def version(cc: str) -> int:
     """Which version of BBR an algorithm is; an unknown one is held to what the draft specifies."""
-    return _VERSIONS.get(cc.partition("@")[0].partition("(")[0].strip(), 3)
+    return _VERSIONS.get(without_options(cc.partition("@")[0]), 3)
 
 
 def _experiment(

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dumbbell import _core
 from dumbbell.dossier.measures import PROPOSED
-from dumbbell.experiment.model import Experiment, stack_of
+from dumbbell.experiment.model import Experiment, stack_of, without_options
 from dumbbell.sweeps.plan import Sweep, positions, without_sweep
 
 if TYPE_CHECKING:
@@ -188,7 +188,7 @@ def _transport(cc: str) -> str:
 
 def is_for_media(cc: str) -> bool:
     """Whether an algorithm controls media over RTP."""
-    return cc.partition("(")[0].strip() in _core.media_algorithms()
+    return without_options(cc) in _core.media_algorithms()
 
 
 def _size(values: Any) -> int:

@@ -23,6 +23,7 @@ import polars as pl
 from dumbbell import bpf
 from dumbbell.engine.output import read_tables
 from dumbbell.errors import DumbbellError, ExperimentError
+from dumbbell.experiment.model import without_options
 from dumbbell.results.tables import RunOutput
 
 if TYPE_CHECKING:
@@ -159,7 +160,7 @@ def provided(algorithms: Iterable[str]) -> Iterator[dict[str, str]]:
     Yields the kernel's name of each. An algorithm that neither the kernel nor eBPF has keeps the
     name of the simulator's, and using it is an error.
     """
-    wanted = {cc.partition("(")[0].strip() for cc in algorithms}
+    wanted = set(map(without_options, algorithms))
     names = {name: _NAMES.get(name, name) for name in wanted}
     lacking = sorted(name for name in wanted.intersection(bpf.names()) if not _has(names[name]))
     with bpf.load(lacking) if lacking else nullcontext():
@@ -180,7 +181,7 @@ def for_kernel(scenario: str, names: Mapping[str, str]) -> str:
         if (external := flow.get("external")) and external["transport"] == "quic":
             external["options"]["crypto"] = "rustls"
         if _is_kernels(flow):
-            flow["kernel_cc"] = names[flow["cc"].partition("(")[0].strip()]
+            flow["kernel_cc"] = names[without_options(flow["cc"])]
     return json.dumps(said)
 
 

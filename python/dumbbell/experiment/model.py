@@ -427,6 +427,11 @@ class Experiment(_Table):
         return whole
 
 
+def without_options(cc: str) -> str:
+    """An algorithm without its options: "cubic" for "cubic(hystart=off)"."""
+    return cc.partition("(")[0].strip()
+
+
 def stack_of(cc: str) -> str | None:
     """The QUIC stack that an algorithm is of: "quinn" for "quinn:cubic"."""
     name, colon, _ = cc.partition(":")

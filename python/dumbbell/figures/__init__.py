@@ -28,7 +28,6 @@ from dumbbell.figures.style import (
     style_of,
     styled,
     styles_of,
-    without_options,
 )
 from dumbbell.figures.timeline import flows, legend, moment, states, throughputs, windows
 
@@ -65,5 +64,4 @@ __all__ = [
     "swatch",
     "throughputs",
     "windows",
-    "without_options",
 ]

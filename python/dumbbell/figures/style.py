@@ -22,6 +22,8 @@ from matplotlib import font_manager
 from matplotlib.figure import Figure
 from matplotlib.markers import MarkerStyle
 
+from dumbbell.experiment.model import without_options
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from contextlib import AbstractContextManager
@@ -84,11 +86,6 @@ def style_of(cc: str) -> Style:
     if options:
         style = replace(style, label=f"{style.label} ({options.rstrip(')').strip()})")
     return style
-
-
-def without_options(cc: str) -> str:
-    """An algorithm without its options."""
-    return cc.partition("(")[0].strip()
 
 
 def _others(name: str) -> list[tuple[str, str]]:

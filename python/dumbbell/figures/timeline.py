@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 from matplotlib.patches import Patch
 
+from dumbbell.experiment.model import without_options
 from dumbbell.figures.style import (
     DISTINCT,
     FAINT,
@@ -23,7 +24,6 @@ from dumbbell.figures.style import (
     line_styles,
     named,
     style_of,
-    without_options,
 )
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ from matplotlib.ticker import EngFormatter, LogLocator, NullFormatter
 from dumbbell import figures
 from dumbbell.display import Column, format_setting
 from dumbbell.errors import DumbbellError, ResultError, unknown
+from dumbbell.experiment.model import without_options
 from dumbbell.figures import room, spread
 from dumbbell.metrics import means_over_seeds, over_flows
 from dumbbell.sweeps.dataset import Dataset
@@ -282,7 +283,7 @@ def _chart(dataset: Dataset, metric: str, by: str | None, where: str | None, *mo
 def _algorithm(dataset: Dataset, name: str) -> str:
     """An algorithm of a sweep by its name, or by that without options if there is one such."""
     known = dataset.table("flows")["cc"].cast(pl.String).unique(maintain_order=True).to_list()
-    bases = {cc: figures.without_options(cc) for cc in known}
+    bases = {cc: without_options(cc) for cc in known}
     same = [cc for cc, base in bases.items() if name in (base, base.rpartition(":")[2])]
     if name not in known and len(same) != 1:
         raise DumbbellError(f"--metric: {unknown('algorithm of the sweep', name, known)}")
