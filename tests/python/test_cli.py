@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
@@ -15,11 +16,13 @@ from typing import Any, get_args
 import polars as pl
 import pytest
 from command import DUMBBELL, complaint_of, dumbbell, everything, output_of, program
+from rich.console import Console
 
 from dumbbell import Result, __version__, _core
 from dumbbell.cli import compare, export
 from dumbbell.cli.app import COMMANDS
 from dumbbell.cli.options import split_algorithms
+from dumbbell.cli.output import make_bars
 from dumbbell.exports import FORMATS
 from dumbbell.figures.result import FIGURES
 
@@ -75,6 +78,21 @@ def test_run_prints_a_table_and_writes_a_result_folder(file: Path, tmp_path: Pat
     result = Result.load(tmp_path / "results" / "two")
     assert result.seeds == [1]
     assert result.flow_names == ["first", "second"]
+
+
+def test_run_prints_a_title_and_names_as_the_file_has_them(file: Path, tmp_path: Path) -> None:
+    title = 'title = "[red]Two[/red] \\u001b[31mflows"'
+    file.write_text(f"{title}\n{EXPERIMENT.replace('first', '[b]first[/b]')}")
+    printed = output_of("run", file, cwd=tmp_path)
+    assert printed.startswith("[red]Two[/red] \\x1b[31mflows\n")
+    assert "\n[b]first[/b]  reno " in printed
+
+
+def test_progress_bars_show_a_name_in_brackets_as_it_is() -> None:
+    shown = io.StringIO()
+    with make_bars(Console(file=shown, width=80, force_terminal=True)) as bars:
+        bars.add_task("[red]a[/red].toml: simulating", total=1.0)
+    assert "[red]a[/red].toml: simulating" in shown.getvalue()
 
 
 def test_run_takes_seeds_jobs_a_folder_and_overrides(file: Path, tmp_path: Path) -> None:

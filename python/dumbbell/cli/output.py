@@ -14,10 +14,15 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
 from dumbbell.engine.progress import Progress, titled
+from dumbbell.errors import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
+
+    from rich.console import Console
+    from rich.progress import Progress as Bars
+    from rich.progress import TaskID
 
     from dumbbell.display import Table
     from dumbbell.metrics.intervals import Until
@@ -68,7 +73,7 @@ def print_table(title: str, table: Table) -> None:
     strong = "\x1b[1m{}\x1b[0m".format if has_styles else str
     width = terminal_width()
     for line in textwrap.wrap(title, width or sys.maxsize):
-        print_line(strong(line))
+        print_line(strong(printable(line)))
     print_line(table.text(width, strong))
 
 
@@ -108,23 +113,29 @@ def progress_bar(title: str = "") -> Iterator[Progress]:
         yield titled(show, title) if title else show
 
 
-@contextmanager
-def _bars() -> Iterator[Progress]:
-    """Progress bars on the terminal, one for each title."""
+def make_bars(console: Console) -> Bars:
+    """Progress bars, each behind its text as it is written: what a file has in brackets too."""
     # Their import takes longer than a short command.
     from rich import progress
-    from rich.console import Console
 
-    columns = (
-        progress.TextColumn("{task.description}"),
+    return progress.Progress(
+        progress.TextColumn("{task.description}", markup=False),
         progress.BarColumn(),
         progress.TaskProgressColumn(),
         progress.TimeRemainingColumn(),
         progress.TextColumn("left"),
+        console=console,
+        transient=True,
     )
-    console = Console(stderr=True)
-    with progress.Progress(*columns, console=console, transient=True) as bars:
-        rows: dict[str, tuple[str, progress.TaskID]] = {}
+
+
+@contextmanager
+def _bars() -> Iterator[Progress]:
+    """Progress bars on the terminal, one for each title."""
+    from rich.console import Console
+
+    with make_bars(Console(stderr=True)) as bars:
+        rows: dict[str, tuple[str, TaskID]] = {}
 
         def draw(step: str, done: float) -> None:
             title = step.rpartition(": ")[0]

@@ -88,7 +88,6 @@ def _live(
     import polars as pl
     from rich.console import Console, Group
     from rich.live import Live
-    from rich.progress import Progress as Bar
     from rich.text import Text
 
     from dumbbell.sweeps.result import table_so_far
@@ -97,7 +96,7 @@ def _live(
     if not console.is_terminal:
         yield silent, None
         return
-    bar = Bar(console=console)
+    bar = output.make_bars(console)
     task = bar.add_task(what, total=1.0)
     runs: list[pl.DataFrame] = []
     with Live(bar, console=console, transient=True, refresh_per_second=5) as live:
