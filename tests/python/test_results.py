@@ -35,7 +35,7 @@ from dumbbell.engine.runner import run_each
 from dumbbell.errors import OverwriteError
 from dumbbell.results.storage import reserve
 from dumbbell.results.summary import summary_tables
-from dumbbell.results.tables import TABLES
+from dumbbell.results.tables import OPTIONAL, TABLES
 from dumbbell.sweeps.query import query
 
 EXPERIMENT = Experiment(
@@ -367,6 +367,16 @@ def test_a_column_that_holds_another_kind_of_values_is_named(
     file = result.save(tmp_path / "r") / "flows.parquet"
     result.flows.with_columns(pl.lit(None, dtype=kind).alias(column)).write_parquet(file)
     with pytest.raises(ResultError, match=f"column {column} as .*, which is to be {said}.*; run"):
+        Result.load(tmp_path / "r")
+
+
+@pytest.mark.parametrize("table", OPTIONAL)
+def test_names_in_tables_that_not_every_result_has_are_checked_too(
+    result: Result, tmp_path: Path, table: str
+) -> None:
+    file = result.save(tmp_path / "r") / f"{table}.parquet"
+    pl.DataFrame({"seed": [5], "flow": ["first"]}).write_parquet(file)
+    with pytest.raises(ResultError, match=f"{table}.parquet: has the column flow as String, which"):
         Result.load(tmp_path / "r")
 
 

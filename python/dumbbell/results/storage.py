@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 from dumbbell.errors import OverwriteError, ResultError
 from dumbbell.experiment.files import locked, writing
 from dumbbell.experiment.model import Experiment
-from dumbbell.results.tables import COLUMNS, OPTIONAL, TABLES, check_columns, read_table
+from dumbbell.results.tables import OPTIONAL, TABLES, check_columns, read_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -207,8 +207,8 @@ def load(folder: str | Path) -> tuple[Experiment, dict[str, Any], dict[str, Any]
     meta = read_meta(path)
     known = [*TABLES, *(t for t in OPTIONAL if (path / f"{t}.parquet").exists())]
     tables = {table: read_table(path / f"{table}.parquet") for table in known}
-    for table in COLUMNS:
-        check_columns(path / f"{table}.parquet", table, tables[table])
+    for table, frame in tables.items():
+        check_columns(path / f"{table}.parquet", table, frame)
     return experiment, meta, tables
 
 

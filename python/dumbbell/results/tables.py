@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dumbbell import _core
 
 TABLES: Final = ("flows", "series", "links", "internals")  # the tables of a result
-COLUMNS: Final = {
+_COLUMNS: Final = {
     "flows": (
         *("seed", "flow", "cc", "start", "end", "completed", "sent", "retransmitted", "lost"),
         *("delivered", "received", "timeouts", "recoveries", "spurious", "base_rtt"),
@@ -39,9 +39,6 @@ COLUMNS: Final = {
     ),
     "internals": ("seed", "flow", "cc", "t", "name", "value"),
 }
-"""The columns of each table of a result: names those of `_NAMES`, numbers all others."""
-
-_NAMES: Final = ("flow", "cc", "link", "name")
 
 SUBFLOW_TABLES: Final = {
     "flows": "subflows",
@@ -58,6 +55,21 @@ FRAMES: Final = "frames"
 
 SEGMENTS: Final = "segments"
 """The table that a result with video clients has of the segments of video."""
+
+_TRANSFER: Final = ("seed", "flow", "cc", "start", "bytes", "completed")  # or frame, or segment
+
+COLUMNS: Final = (
+    _COLUMNS
+    | {of_subflows: _COLUMNS[table] for table, of_subflows in SUBFLOW_TABLES.items()}
+    | {
+        TRANSFERS: (*_TRANSFER, "sent", "retransmitted", "timeouts"),
+        FRAMES: _TRANSFER,
+        SEGMENTS: (*_TRANSFER, "rate", "duration", "buffer", "stalled", "playing"),
+    }
+)
+"""The columns of each table that a result may have: names those of `_NAMES`, numbers all others."""
+
+_NAMES: Final = ("flow", "cc", "link", "name")
 
 OPTIONAL: Final = (*SUBFLOW_TABLES.values(), TRANSFERS, FRAMES, SEGMENTS)
 """The tables that not every result has."""
