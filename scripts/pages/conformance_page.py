@@ -51,6 +51,12 @@ noq's BBRv3 draws random numbers that no seed determines: it runs each case thre
 if all three do, and it is left out of cases that need a run to be repeated (A.9, A.22). A.19 is
 about retransmission timeouts, which QUIC does not have."""
 
+_LEVELS: Final = """\
+The level of a case is the keyword of the RFC's sentence. The SHOULD of section 4.10 is HyStart++;
+Linux's HyStart, in the RFC an experimental alternative, looks the same from outside. No case checks
+two MUSTs of section 4.6: cwnd and ssthresh fall as soon as loss recovery begins, and the rate falls
+further if ECN echoes go on at a cwnd of 1 packet."""
+
 _GRID: Final = """\
 ## On other paths
 
@@ -140,6 +146,7 @@ def page(bbr: list[CaseResult], cubic: list[CaseResult], shares: list[Share], nu
         *grid,
         "## CUBIC: RFC 9438",
         _verdicts(cubic),
+        _LEVELS,
         _failures(cubic),
         _CAUSES.read_text("utf-8"),
         _AGAIN.format(number=number),

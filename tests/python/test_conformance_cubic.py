@@ -40,6 +40,11 @@ def failures(cc: str, *titles: str) -> set[str]:
     return {one.case.title for one in results if one.verdict == "fail"}
 
 
+def test_a_case_has_one_section_and_all_stand_in_the_rfcs_order() -> None:
+    sections = [[int(part) for part in case.section.split(".")] for case in CASES]
+    assert sections == sorted(sections)
+
+
 def test_cubic_differs_from_its_rfc_only_where_linux_does() -> None:
     assert failures(ALGORITHMS[0]) == DEVIATIONS
     assert failures("cubic(arithmetic=exact)", AVERAGE) == set()
@@ -53,13 +58,13 @@ def test_the_option_for_the_rfcs_alpha_passes_the_case_about_it() -> None:
 @pytest.mark.parametrize(
     ("cc", "title"),
     [
-        ("cubic(c=2)", "W_cubic(t) after a loss (equations 1 and 2)"),
-        ("reno", "W_cubic(t) after a loss (equations 1 and 2)"),
+        ("cubic(c=2)", "W_cubic(t) after a loss (Figures 1 and 2)"),
+        ("reno", "W_cubic(t) after a loss (Figures 1 and 2)"),
         ("cubic(beta=0.8)", "beta_cubic = 0.7 on loss"),
         ("cubic(beta=0.8)", "beta_cubic = 0.7 on an ECN echo"),
         ("cubic(fast_convergence=off)", "Fast convergence"),
         ("reno", "Reno-friendly region: alpha_cubic = 0.53"),
-        ("cubic(hystart=off)", "HyStart++ or the like slows down before a loss"),
+        ("cubic(hystart=off)", "Slow start slows down before a loss, as HyStart++ does"),
         ("reno", "Table 1, p = 1e-04: 187 packets on average"),
         ("reno", "ssthresh = beta_cubic * cwnd at a timeout"),
     ],
@@ -71,7 +76,7 @@ def test_an_algorithm_that_breaks_a_rule_fails_its_case(cc: str, title: str) -> 
 @pytest.mark.parametrize("cc", ["quinn:cubic", "noq:cubic"])
 def test_the_stacks_cubic_has_k_of_the_older_rfc(cc: str) -> None:
     # K = cbrt(W_max (1 - beta) / C), RFC 8312, is wrong once fast convergence has lowered W_max.
-    titles = ["W_cubic(t) after a loss (equations 1 and 2)", "Fast convergence"]
+    titles = ["W_cubic(t) after a loss (Figures 1 and 2)", "Fast convergence"]
     assert failures(cc, *titles) == {"Fast convergence"}
 
 

@@ -83,7 +83,7 @@ class Reduction:
         return self.w_max < self.prior
 
     def window(self, t: float, rounds: float) -> float:
-        """Equations 1, 2 and 4: the window `t` s and some round trips after the epoch began."""
+        """Figures 1, 2 and 4: the window `t` s and some round trips after the epoch began."""
         k = math.cbrt((self.w_max - self.ssthresh) / C)
         return max(C * (t - k) ** 3 + self.w_max, self.ssthresh + ALPHA * rounds)
 
@@ -266,7 +266,7 @@ def undoes(track: Track) -> tuple[bool, str]:
     )
 
 
-def doubles(track: Track) -> tuple[bool, str]:
+def grows_exponentially(track: Track) -> tuple[bool, str]:
     times = []
     for window in (20, 160):
         reached = track.samples.filter(pl.col("cwnd") >= window)
