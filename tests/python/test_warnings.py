@@ -32,6 +32,11 @@ WITHOUT_MARKS = (
     "only, as Reno does; write ecn=on"
 )
 
+IGNORES_MARKS = (
+    "{cc} sends ECT and does not respond to marks {where}, "
+    'so it takes capacity from flows that do; write ecn = "off" in its stack_options'
+)
+
 
 def warnings_of(
     cc: str = "reno", delay: str = "10 ms", aqm: str | None = None, **keys: Any
@@ -69,6 +74,39 @@ def test_dctcp_without_a_queue_that_marks_is_warned_of() -> None:
     assert found == [WITHOUT_AQM, WITHOUT_MARKS]
     across = [Flow(cc="dctcp", path=[name for name, _ in AQMS])]
     assert warnings_of(stack_options=accurate, links=links, flows=across) == []
+
+
+@pytest.mark.parametrize(
+    ("cc", "delay", "where"),
+    [
+        ("bbr", "1 ms", "on any path"),
+        ("bbr2", "1 ms", "on any path"),
+        ("bbr2(ecn=on)", "1 ms", ""),
+        ("bbr3", "1 ms", ""),
+        ("bbr3", "10 ms", "on paths of more than 5 ms"),
+        ("bbr3( ecn_max_rtt = 10 ms )", "10 ms", "on paths of more than 10 ms"),
+        ("bbr3(ecn_max_rtt=20 ms, beta=0.8)", "10 ms", ""),
+        ("bbr3(ecn=off)", "1 ms", "on any path"),
+        ("cubic", "10 ms", ""),
+    ],
+)
+def test_a_bbr_that_sends_ect_and_ignores_marks_is_warned_of(
+    cc: str, delay: str, where: str
+) -> None:
+    found = warnings_of(cc, delay, "codel", stack_options={"ecn": "classic"})
+    assert found == ([IGNORES_MARKS.format(cc=cc, where=where)] if where else [])
+
+
+def test_a_bbr_without_ecn_or_without_marks_is_not_warned_of() -> None:
+    classic = {"ecn": "classic"}
+    for aqm in (None, "codel(ecn=off)"):
+        assert warnings_of("bbr", aqm=aqm, stack_options=classic) == []
+    assert warnings_of("bbr", aqm="codel") == []
+    off = Flow(cc="bbr", stack_options={"ecn": "off"})
+    assert warnings_of(aqm="codel", stack_options=classic, flows=[off, off]) == []
+    own = Flow(cc="bbr", stack_options={"ecn": "classic"})
+    said = IGNORES_MARKS.format(cc="bbr", where="on any path")
+    assert warnings_of(aqm="codel", flows=[off, own, own]) == [said]
 
 
 def test_a_flow_whose_handshake_does_not_end_is_warned_of() -> None:
