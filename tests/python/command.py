@@ -20,6 +20,24 @@ DUMBBELL = Path(sys.executable).with_name("dumbbell")
 
 Done = subprocess.CompletedProcess[str]
 
+EXPERIMENT = """
+duration = "2 s"
+
+[[link]]
+name = "bottleneck"
+rate = "10 Mbit/s"
+delay = "10 ms"
+
+[[flow]]
+name = "first"
+cc = "reno"
+
+[[flow]]
+name = "second"
+cc = "cubic"
+start = "100 ms"
+"""
+
 
 def dumbbell(*arguments: str | Path, cwd: Path) -> Done:
     """Runs the command in a folder, within this process."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 from browser import Browser
+from command import EXPERIMENT
 from hypothesis import settings
 
 if TYPE_CHECKING:
@@ -29,6 +30,14 @@ _NO_SKIPS: Final = os.environ.get("DUMBBELL_NO_SKIPS", "0") != "0"
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder that the tests of a file share."""
     return tmp_path_factory.mktemp("shared")
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """An experiment file of two flows, `EXPERIMENT`."""
+    path = tmp_path / "two.toml"
+    path.write_text(EXPERIMENT)
+    return path
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from command import everything
 
 pytestmark = [
     pytest.mark.slow,
@@ -53,6 +54,24 @@ class Catches(Loops):
 class Sleeps(Loops):
     def go_on(self):
         time.sleep(1000)
+"""
+
+MARKS_ITS_FIRST_ACK = """
+from pathlib import Path
+
+from dumbbell.cc import WindowRule
+
+
+class Marking(WindowRule):
+    def increase(self, cwnd, acked, path, ack):
+        Path("first-ack").touch()
+        return acked / cwnd
+
+    def decrease(self, cwnd, path, event):
+        return cwnd / 2
+
+    def observe(self, path, ack):
+        Path("first-ack").touch()
 """
 
 EXPERIMENT = """
@@ -130,3 +149,31 @@ def test_an_interrupt_ends_the_import_of_an_algorithm(arguments: list[str], tmp_
     running.send_signal(signal.SIGINT)
     _, said = running.communicate(timeout=5)
     assert (running.returncode, said) == (130, "dumbbell: stopped\n")
+
+
+def test_an_interrupted_run_writes_nothing(file: Path, tmp_path: Path) -> None:
+    mine = tmp_path / "mine.py"
+    mine.write_text(MARKS_ITS_FIRST_ACK)
+    command: list[str | Path] = [
+        DUMBBELL,
+        "run",
+        file,
+        "--set",
+        "duration=100000 s",
+        "--set",
+        "sample=1 s",
+        "--set",
+        "flow.second.cc=mine.py:Marking",
+    ]
+    running = subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    while not (tmp_path / "first-ack").exists():
+        assert running.poll() is None
+        time.sleep(0.01)
+    running.send_signal(signal.SIGINT)
+    _, said = running.communicate()
+    assert running.returncode == 130
+    assert "Traceback" not in said
+    left = {path for path in everything(tmp_path) if "__pycache__" not in path.parts}
+    assert left == {file, mine, tmp_path / "first-ack"}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from command import EXPERIMENT
 from command import dumbbell as command
-from test_cli import EXPERIMENT
 
 import dumbbell
 from dumbbell import Experiment, Flow, Link
