@@ -146,7 +146,6 @@ export function App({ first, view: opened, embedded, complaint: told }: Props) {
     lab.open({ ...source, toml });
     show(beginning());
   };
-  const change = (toml: string): void => lab.setSource({ ...source, toml });
   return (
     <div class={embedded ? "page embedded" : "page"}>
       <header>
@@ -158,26 +157,13 @@ export function App({ first, view: opened, embedded, complaint: told }: Props) {
           <button type="button" id="share" onClick={() => share(!sharing)} onKeyDown={(event) => event.key === "Escape" && share(false)} aria-expanded={sharing}>
             Share
           </button>
-          <select aria-label="Colours" value={theme} onChange={(event) => setTheme(event.currentTarget.value as Theme)}>
-            <option value="auto">Auto</option>
-            <option value="light">Light</option>
-            <option value="dark">Dark</option>
-          </select>
+          <Colours theme={theme} change={setTheme} />
         </div>
       </header>
       {complaint && <p class="problems" role="alert">{complaint}</p>}
       {sharing && <Share source={source} view={view} checked={lab.valid} outputs={runs?.outputs ?? []} close={close} />}
       <main>
-        <div class="scenario">
-          <Form text={source.toml} own={classesOf(source.code)} checked={lab.latest} problems={lab.problems} facts={lab.facts} change={change} />
-          <Status outcome={lab} trusted={lab.trusted} />
-          <details open={!embedded}>
-            <summary>The file</summary>
-            <Editor label="Experiment file (TOML)" text={source.toml} facts={lab.facts} problems={lab.problems} change={change} />
-            <Traces source={source} change={lab.setSource} />
-            <OwnCode source={source} change={lab.setSource} />
-          </details>
-        </div>
+        <Scenario lab={lab} embedded={embedded} />
         <div class="outcome">
           <Tabs tab={tab} choose={(tab) => show({ tab })} />
           <div id="outcome" role="tabpanel" aria-labelledby={`tab-${tab}`}>
@@ -191,6 +177,34 @@ export function App({ first, view: opened, embedded, complaint: told }: Props) {
         The simulator of dumbbell {lab.facts?.version}, in this page: the same file gives the same numbers as <code>dumbbell run</code>.
         {tab === "run" && " Click into a panel, then Watch: the animation begins there."}
       </footer>
+    </div>
+  );
+}
+
+function Colours({ theme, change }: { theme: Theme; change: (theme: Theme) => void }) {
+  return (
+    <select aria-label="Colours" value={theme} onChange={(event) => change(event.currentTarget.value as Theme)}>
+      <option value="auto">Auto</option>
+      <option value="light">Light</option>
+      <option value="dark">Dark</option>
+    </select>
+  );
+}
+
+/** The scenario as a form and as a file, and what the engine says of it. */
+function Scenario({ lab, embedded }: { lab: Lab; embedded: boolean }) {
+  const { source, problems, facts, setSource } = lab;
+  const change = (toml: string): void => setSource({ ...source, toml });
+  return (
+    <div class="scenario">
+      <Form text={source.toml} own={classesOf(source.code)} checked={lab.latest} problems={problems} facts={facts} change={change} />
+      <Status outcome={lab} trusted={lab.trusted} />
+      <details open={!embedded}>
+        <summary>The file</summary>
+        <Editor label="Experiment file (TOML)" text={source.toml} facts={facts} problems={problems} change={change} />
+        <Traces source={source} change={setSource} />
+        <OwnCode source={source} change={setSource} />
+      </details>
     </div>
   );
 }

@@ -38,18 +38,12 @@ export interface Lab extends Outcome {
   beside: Outcome;
 }
 
-/** Checks a scenario when it changes, and runs it unless that has to be asked for. */
-function useOutcome(source: Source | null, trusted: boolean, trust: () => void): Outcome {
-  const [problems, setProblems] = useState<Problem[]>([]);
-  const [valid, setValid] = useState<Valid | null>(null);
+/** The latest runs, and what starts and stops them. */
+function useRuns() {
   const [runs, setRuns] = useState<Runs | null>(null);
   const [share, setShare] = useState<number | null>(null);
   const [failure, fail] = useState("");
-  const [waits, wait] = useState(false);
-  const [isOther, forget] = useState(false);
   const abort = useRef<AbortController | null>(null);
-  /** The scenario that the user has started. */
-  const started = useRef<Source | null>(null);
 
   const stop = (): void => {
     abort.current?.abort();
@@ -61,7 +55,6 @@ function useOutcome(source: Source | null, trusted: boolean, trust: () => void):
     const controller = new AbortController();
     abort.current = controller;
     const { signal } = controller;
-    wait(false);
     setShare(0);
     try {
       const outputs = await runAll(of, checked, { progress: (done) => !signal.aborted && setShare(done), signal });
@@ -74,6 +67,23 @@ function useOutcome(source: Source | null, trusted: boolean, trust: () => void):
       fail(error instanceof Error ? error.message : String(error));
     }
   };
+  return { runs, setRuns, share, failure, fail, start, stop };
+}
+
+/** Checks a scenario when it changes, and runs it unless that has to be asked for. */
+function useOutcome(source: Source | null, trusted: boolean, trust: () => void): Outcome {
+  const [problems, setProblems] = useState<Problem[]>([]);
+  const [valid, setValid] = useState<Valid | null>(null);
+  const { runs, setRuns, share, failure, fail, start, stop } = useRuns();
+  const [waits, wait] = useState(false);
+  const [isOther, forget] = useState(false);
+  /** The scenario that the user has started. */
+  const started = useRef<Source | null>(null);
+
+  const begin = (checked: Valid, of: Source): void => {
+    wait(false);
+    void start(checked, of);
+  };
 
   const follow = (checked: Checked, of: Source): void => {
     setProblems(checked.errors);
@@ -85,7 +95,7 @@ function useOutcome(source: Source | null, trusted: boolean, trust: () => void):
     if (isOther && !begins) setRuns(null);
     if (isOther || isValid(checked)) setValid(isValid(checked) ? checked : null);
     if (!isValid(checked)) return stop();
-    if (begins) return void start(checked, of);
+    if (begins) return begin(checked, of);
     stop();
     fail(refused);
     wait(!refused);
@@ -104,7 +114,7 @@ function useOutcome(source: Source | null, trusted: boolean, trust: () => void):
   const run = (): void => {
     if (!source || !valid || problems.length || tooLarge(valid)) return;
     started.current = source;
-    if (trusted) void start(valid, source);
+    if (trusted) begin(valid, source);
     else trust();
   };
   const cancel = (): void => {

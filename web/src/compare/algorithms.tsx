@@ -1,6 +1,6 @@
 /** The algorithms of one flow, one after the other on the same path: a ranking with intervals. */
 
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { Cancelled } from "../engine/client";
 import { isValid, type Output, type Source, type Valid } from "../engine/protocol";
 import { setKey } from "../scenario/text";
@@ -67,54 +67,49 @@ const AT_ONCE = 4e7;
 
 type Rows = Record<string, Row[]>;
 
-export function Algorithms({ checked, source, algorithms, flow, replace, choose }: Props) {
-  const [all, setAll] = useState(false);
+/** The scenario with another algorithm in a [[flow]]. */
+const withCc = (source: Source, flow: number, cc: string): Source => ({ ...source, toml: setKey(source.toml, "flow", flow, "cc", cc) });
+
+/** The rows of the algorithms whose runs have ended, and why the others' did not; nothing runs while it waits. */
+function useRows(source: Source, flow: number, compared: string[], waits: boolean): [Rows, string] {
   const [rows, setRows] = useState<Rows>({});
   const [failure, fail] = useState("");
-  const [started, start] = useState<Source | null>(null);
-  const abort = useRef<AbortController | null>(null);
-  const at = Math.min(flow, checked.names.length - 1);
-  const known = algorithms.filter((cc) => !ELSEWHERE.has(cc.split("(")[0] ?? ""));
-  const written = checked.experiment.flow[at]?.cc ?? "";
-  const compared = all ? known : [...new Set([...USUAL.filter((cc) => known.includes(cc)), written])];
-  const left = compared.filter((cc) => !(cc in rows)).length;
-  const packets = checked.work * checked.experiment.seeds.length * compared.length;
-  const waits = packets > AT_ONCE && started !== source;
-  const withCc = (cc: string): Source => ({ ...source, toml: setKey(source.toml, "flow", at, "cc", cc) });
 
   const one = async (cc: string, signal: AbortSignal): Promise<void> => {
-    const changed = withCc(cc);
+    const changed = withCc(source, flow, cc);
     const valid = await engine.ask({ kind: "check", source: changed }, { signal });
     if (!isValid(valid)) throw new Error(valid.errors[0]?.problem ?? "");
     const outputs = await runAll(changed, valid, { signal });
     if (signal.aborted) return;
-    setRows((before) => ({ ...before, [cc]: outputs.map((output) => rowOf(valid, output, at)) }));
+    setRows((before) => ({ ...before, [cc]: outputs.map((output) => rowOf(valid, output, flow)) }));
   };
 
   useEffect(() => {
-    abort.current?.abort();
-    const controller = new AbortController();
-    abort.current = controller;
     setRows({});
     fail("");
     if (waits) return undefined;
+    const controller = new AbortController();
     Promise.all(compared.map((cc) => one(cc, controller.signal))).catch((error: Error) => {
       if (error instanceof Cancelled || controller.signal.aborted) return;
       controller.abort();
       fail(error.message);
     });
     return () => controller.abort();
-  }, [source, at, all, waits, compared.join()]);
+  }, [source, flow, waits, compared.join()]);
+  return [rows, failure];
+}
 
-  const ranked = Object.entries(rows)
-    .map(([cc, values]) => ({ cc, values, rate: mean(values.map(({ throughput }) => throughput)).value }))
-    .sort((a, b) => b.rate - a.rate);
-  const head = (cc: string) => (
-    <button type="button" class="quiet" title="Show this one" onClick={() => choose(withCc(cc))}>
-      <i class="dot" style={{ background: styled(styleOf(cc).colour) }} />
-      {styleOf(cc).label}
-    </button>
-  );
+export function Algorithms({ checked, source, algorithms, flow, replace, choose }: Props) {
+  const [all, setAll] = useState(false);
+  const [started, start] = useState<Source | null>(null);
+  const at = Math.min(flow, checked.names.length - 1);
+  const known = algorithms.filter((cc) => !ELSEWHERE.has(cc.split("(")[0] ?? ""));
+  const written = checked.experiment.flow[at]?.cc ?? "";
+  const compared = all ? known : [...new Set([...USUAL.filter((cc) => known.includes(cc)), written])];
+  const packets = checked.work * checked.experiment.seeds.length * compared.length;
+  const waits = packets > AT_ONCE && started !== source;
+  const [rows, failure] = useRows(source, at, compared, waits);
+  const left = compared.filter((cc) => !(cc in rows)).length;
   return (
     <section class="compare" aria-label="Algorithms on this path">
       <div class="row">
@@ -142,19 +137,33 @@ export function Algorithms({ checked, source, algorithms, flow, replace, choose 
           {waits ? `about ${many(packets)} packets` : failure || (left > 0 ? `${compared.length - left} of ${compared.length}` : `${compared.length} algorithms on this path`)}
         </span>
       </div>
-      {ranked.length > 0 && (
-        <div class="tables">
-          <div class="scroll" tabIndex={0} role="region" aria-label="Ranking">
-            <Cells columns={COLUMNS} rows={ranked.map(({ cc, values }) => ({ head: head(cc), values }))} />
-          </div>
-          <p class="soft small">
-            In the order of throughput.
-            {checked.experiment.seeds.length > 1
-              ? " Means over the seeds and their 95 % intervals (Student’s t)."
-              : " One seed: write more for intervals."}
-          </p>
-        </div>
-      )}
+      <Ranking rows={rows} seeds={checked.experiment.seeds.length} choose={(cc) => choose(withCc(source, at, cc))} />
     </section>
+  );
+}
+
+function Ranking({ rows, seeds, choose }: { rows: Rows; seeds: number; choose: (cc: string) => void }) {
+  const ranked = Object.entries(rows)
+    .map(([cc, values]) => ({ cc, values, rate: mean(values.map(({ throughput }) => throughput)).value }))
+    .sort((a, b) => b.rate - a.rate);
+  if (!ranked.length) return null;
+  const head = (cc: string) => (
+    <button type="button" class="quiet" title="Show this one" onClick={() => choose(cc)}>
+      <i class="dot" style={{ background: styled(styleOf(cc).colour) }} />
+      {styleOf(cc).label}
+    </button>
+  );
+  return (
+    <div class="tables">
+      <div class="scroll" tabIndex={0} role="region" aria-label="Ranking">
+        <Cells columns={COLUMNS} rows={ranked.map(({ cc, values }) => ({ head: head(cc), values }))} />
+      </div>
+      <p class="soft small">
+        In the order of throughput.
+        {seeds > 1
+          ? " Means over the seeds and their 95 % intervals (Student’s t)."
+          : " One seed: write more for intervals."}
+      </p>
+    </div>
   );
 }

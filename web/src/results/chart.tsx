@@ -160,6 +160,51 @@ function moveByKey(event: KeyboardEvent, u: uPlot, { pick }: Props): void {
   (u.setCursor as (at: { left: number; top: number }, fire: boolean, publish: boolean) => void)({ left: at, top: 1 }, true, true);
 }
 
+/** Keeps a chart as wide as its element, and on paper as wide as the paper; returns what ends that. */
+function fit(made: uPlot, element: HTMLElement): () => void {
+  const widen = (width: number): void => made.setSize({ width: Math.max(width, 100), height: made.height });
+  const observer = new ResizeObserver(() => widen(element.clientWidth));
+  observer.observe(element);
+  const before = (): void => widen(element.closest(".sides") ? PAPER / 2 - 10 : PAPER);
+  const after = (): void => widen(element.clientWidth);
+  addEventListener("beforeprint", before);
+  addEventListener("afterprint", after);
+  return () => {
+    observer.disconnect();
+    removeEventListener("beforeprint", before);
+    removeEventListener("afterprint", after);
+  };
+}
+
+/** Draws a chart into an element; `tell` gets the values at the crosshair as text. */
+function draw(element: HTMLElement, latest: () => Props, tell: (said: string) => void): uPlot {
+  const read = (u: uPlot): void => {
+    const said = reading(latest(), place(latest().panel.curves), u);
+    tell(said);
+    element.ariaValueText = said || "no moment";
+    element.ariaValueNow = String(Number(u.posToVal(Math.max(u.cursor.left ?? 0, 0), "x").toFixed(6)));
+  };
+  const { panel } = latest();
+  const made = new uPlot(options(latest, place(panel.curves), Math.max(element.clientWidth, 100), read), dataOf(panel), element);
+  made.over.addEventListener("click", () => {
+    const left = made.cursor.left ?? -1;
+    if (left >= 0) latest().pick(made.posToVal(left, "x"));
+  });
+  made.over.addEventListener("dblclick", () => latest().zoom([0, latest().panel.t.at(-1) ?? 1]));
+  return made;
+}
+
+/** Shows the data of a panel, as far as they are in view. */
+function update(made: uPlot, panel: Panel, view: View): void {
+  made.setData(dataOf(panel), false);
+  made.setScale("x", { min: view.span[0], max: view.span[1] });
+  for (const { curve, at } of place(panel.curves)) {
+    const show = !view.hidden.has(curve.flow);
+    for (let i = at; i < at + (curve.low ? 3 : 1); i += 1) made.setSeries(i, { show });
+  }
+  made.redraw();
+}
+
 export function Chart(props: Props) {
   const host = useRef<HTMLDivElement>(null);
   const text = useRef<HTMLSpanElement>(null);
@@ -172,53 +217,20 @@ export function Chart(props: Props) {
   useEffect(() => {
     const element = host.current;
     if (!element) return undefined;
-    const placed = place(latest.current.panel.curves);
-    const read = (u: uPlot): void => {
-      const said = reading(latest.current, place(latest.current.panel.curves), u);
+    const made = draw(element, () => latest.current, (said) => {
       if (text.current) text.current.textContent = said;
-      element.ariaValueText = said || "no moment";
-      element.ariaValueNow = String(Number(u.posToVal(Math.max(u.cursor.left ?? 0, 0), "x").toFixed(6)));
-    };
-    const made = new uPlot(
-      options(() => latest.current, placed, Math.max(element.clientWidth, 100), read),
-      dataOf(latest.current.panel),
-      element,
-    );
-    made.over.addEventListener("click", () => {
-      const left = made.cursor.left ?? -1;
-      if (left >= 0) latest.current.pick(made.posToVal(left, "x"));
     });
-    made.over.addEventListener("dblclick", () => {
-      const { t } = latest.current.panel;
-      latest.current.zoom([0, t.at(-1) ?? 1]);
-    });
+    const unfit = fit(made, element);
     chart.current = made;
-    const fit = (width: number): void => made.setSize({ width: Math.max(width, 100), height: made.height });
-    const observer = new ResizeObserver(() => fit(element.clientWidth));
-    observer.observe(element);
-    const before = (): void => fit(element.closest(".sides") ? PAPER / 2 - 10 : PAPER);
-    const after = (): void => fit(element.clientWidth);
-    addEventListener("beforeprint", before);
-    addEventListener("afterprint", after);
     return () => {
-      observer.disconnect();
-      removeEventListener("beforeprint", before);
-      removeEventListener("afterprint", after);
+      unfit();
       made.destroy();
       chart.current = null;
     };
   }, [shape]);
 
   useEffect(() => {
-    const made = chart.current;
-    if (!made) return;
-    made.setData(dataOf(panel), false);
-    made.setScale("x", { min: view.span[0], max: view.span[1] });
-    for (const { curve, at } of place(panel.curves)) {
-      const show = !view.hidden.has(curve.flow);
-      for (let i = at; i < at + (curve.low ? 3 : 1); i += 1) made.setSeries(i, { show });
-    }
-    made.redraw();
+    if (chart.current) update(chart.current, panel, view);
   }, [panel, view.span[0], view.span[1], view.hidden, shape]);
 
   return (

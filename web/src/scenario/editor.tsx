@@ -94,6 +94,19 @@ function diagnostics(state: EditorState, problems: Problem[]): Diagnostic[] {
   });
 }
 
+/** Puts a text in; only what differs is replaced, so that the cursor stays. */
+function replaceText(editor: EditorView, text: string): void {
+  const now = editor.state.doc.toString();
+  if (now === text) return;
+  let [begin, end] = [0, 0];
+  while (begin < Math.min(now.length, text.length) && now[begin] === text[begin]) begin += 1;
+  while (end < Math.min(now.length, text.length) - begin && now.at(-1 - end) === text.at(-1 - end)) end += 1;
+  editor.dispatch({
+    changes: { from: begin, to: now.length - end, insert: text.slice(begin, text.length - end) },
+    userEvent: "lab",
+  });
+}
+
 interface Props {
   text: string;
   language?: "toml" | "javascript";
@@ -140,17 +153,7 @@ export function Editor({ text, label, facts, problems, change, extensions }: Pro
 
   // Before the next key: an effect after it would put back the text without that key.
   useLayoutEffect(() => {
-    const editor = view.current;
-    const now = editor?.state.doc.toString() ?? "";
-    if (!editor || now === text) return;
-    // Only what differs is replaced, so that the cursor stays.
-    let [begin, end] = [0, 0];
-    while (begin < Math.min(now.length, text.length) && now[begin] === text[begin]) begin += 1;
-    while (end < Math.min(now.length, text.length) - begin && now.at(-1 - end) === text.at(-1 - end)) end += 1;
-    editor.dispatch({
-      changes: { from: begin, to: now.length - end, insert: text.slice(begin, text.length - end) },
-      userEvent: "lab",
-    });
+    if (view.current) replaceText(view.current, text);
   }, [text]);
 
   useEffect(() => {

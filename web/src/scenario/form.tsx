@@ -1,7 +1,7 @@
 /** The form: what most scenarios differ in. It changes keys in the text of the file. */
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { Facts, Problem, Valid } from "../engine/protocol";
+import type { Facts, LinkSpec, Problem, Valid } from "../engine/protocol";
 import { styleOf } from "../results/looks";
 import { dotOf } from "../results/panels";
 import { groupsOf } from "../results/table";
@@ -124,6 +124,26 @@ function rttOf(checked: Valid, link: string): number {
   return Math.max(...crossing.map((path) => pathRtt(checked.scenario, path)), 1e-6);
 }
 
+/** The bytes that a queue holds, about; NaN if it has no limit. */
+function bytesOf(queue: LinkSpec["queue"], rate: number): number {
+  if (!queue) return NaN;
+  if ("bytes" in queue) return queue.bytes;
+  return "packets" in queue ? queue.packets * 1500 : (queue.ns / 1e9) * (rate / 8);
+}
+
+/** The file of a single link with another RTT than `rtt`, s. */
+function withRtt(text: string, { scenario, names }: Valid, { delay_ns }: LinkSpec, rtt: number, value: number): string {
+  const delay = delay_ns ? ((delay_ns / 1e9) * value) / rtt : value / 2;
+  let next = setKey(text, "link", 0, "delay", timeText(delay));
+  // A flow with an RTT of its own keeps its ratio to the others.
+  scenario.flows.forEach((flow) => {
+    const number = names.findIndex(([name]) => name === flow.name);
+    if (number < 0 || !hasKey(text, "flow", number, "rtt")) return;
+    next = setKey(next, "flow", number, "rtt", timeText((baseRtt(scenario, flow) * value) / rtt));
+  });
+  return next;
+}
+
 function LinkFields({ text, checked, problems, facts, change, at }: Props & { checked: Valid; at: number }) {
   const link = checked.scenario.links[at];
   const keys = checked.experiment.link[at];
@@ -132,28 +152,15 @@ function LinkFields({ text, checked, problems, facts, change, at }: Props & { ch
   const rtt = rttOf(checked, link.name);
   const rate = link.rate_bps ?? Math.max(...(link.rates ?? []).map(([, bps]) => bps), 0);
   const bdp = (rate * rtt) / 8;
-  const queue = link.queue;
-  const bytes = !queue ? NaN : "bytes" in queue ? queue.bytes : "packets" in queue ? queue.packets * 1500 : (queue.ns / 1e9) * (rate / 8);
-  const setRtt = (value: number): void => {
-    const one = checked.scenario.links.length === 1;
-    const delay = !one ? value : link.delay_ns ? ((link.delay_ns / 1e9) * value) / rtt : value / 2;
-    let next = setKey(text, "link", at, "delay", timeText(delay));
-    if (one) {
-      // A flow with an RTT of its own keeps its ratio to the others.
-      checked.scenario.flows.forEach((flow) => {
-        const number = checked.names.findIndex(([name]) => name === flow.name);
-        if (number < 0 || !hasKey(text, "flow", number, "rtt")) return;
-        next = setKey(next, "flow", number, "rtt", timeText((baseRtt(checked.scenario, flow) * value) / rtt));
-      });
-    }
-    change(next);
-  };
-  const writeRtt = (value: string): void => {
+  const bytes = bytesOf(link.queue, rate);
+  const alone = checked.scenario.links.length === 1;
+  /** The RTT of a single link, the delay of one among several. */
+  const setDelay = (value: number): void => (alone ? change(withRtt(text, checked, link, rtt, value)) : set("delay", timeText(value)));
+  const writeDelay = (value: string): void => {
     const time = seconds(withUnit(value, "ms"));
-    if (time > 0) setRtt(time);
+    if (time > 0) setDelay(time);
     else set("delay", withUnit(value, "ms")); // the engine says what is wrong with it
   };
-  const alone = checked.scenario.links.length === 1;
   const field = (...names: string[]) => ({ problems, wrong: problemOf("link", link.name, at, ...names) });
   const loss = typeof keys.loss === "number" ? keys.loss : link.loss_model || link.loss_steps.length ? NaN : link.loss;
   const [aqm = ""] = (keys.aqm ?? "").split("(");
@@ -161,9 +168,9 @@ function LinkFields({ text, checked, problems, facts, change, at }: Props & { ch
     <div class="fields">
       <Slider label="Rate" value={rate} low={1e6} high={1e9} shown={link.rates ? "varies" : link.trace_ms ? "trace" : rate ? rateText(rate) : "no limit"} disabled={!!(link.rates || link.trace_ms)} set={(value) => set("rate", rateText(value))} write={(value) => set("rate", withUnit(value, "Mbit/s"))} {...field("rate")} />
       {alone ? (
-        <Slider label="RTT" value={rtt} low={1e-3} high={0.4} shown={timeText(rtt)} title="The round-trip time without queues" set={setRtt} write={writeRtt} problems={problems} wrong={({ key }) => /\.(delay|rtt)$/.test(key)} />
+        <Slider label="RTT" value={rtt} low={1e-3} high={0.4} shown={timeText(rtt)} title="The round-trip time without queues" set={setDelay} write={writeDelay} problems={problems} wrong={({ key }) => /\.(delay|rtt)$/.test(key)} />
       ) : (
-        <Slider label="Delay" value={link.delay_ns / 1e9} low={1e-4} high={0.2} shown={timeText(link.delay_ns / 1e9)} title="One way" set={setRtt} write={writeRtt} {...field("delay")} />
+        <Slider label="Delay" value={link.delay_ns / 1e9} low={1e-4} high={0.2} shown={timeText(link.delay_ns / 1e9)} title="One way" set={setDelay} write={writeDelay} {...field("delay")} />
       )}
       <Slider
         label="Queue"
@@ -242,25 +249,75 @@ function FlowRow({ text, checked, problems, facts, own, change, at, colour }: Pr
   );
 }
 
-export function Form(props: Props) {
-  const { text, checked, problems, facts, change } = props;
-  const [chosen, choose] = useState(0);
-  if (!checked) return <p class="soft">The form follows when the file is valid.</p>;
-  if (isInline(text)) return <p class="soft">The form changes links and flows that begin with [[link]] and [[flow]]; this file writes them in another way.</p>;
-  const { links } = checked.scenario;
-  const at = Math.min(chosen, links.length - 1);
-  const top = (name: string) => ({ problems, wrong: ({ key }: Problem) => key.split(/[.[]/)[0] === name });
+function Flows(props: Props & { checked: Valid }) {
+  const { checked } = props;
   const firsts = groupsOf(checked, true);
+  return (
+    <table class="flows">
+      <thead>
+        <tr>
+          <th scope="col">Flow</th>
+          <th scope="col">Algorithm</th>
+          <th scope="col">Start (s)</th>
+          <th scope="col">Number</th>
+          <td />
+        </tr>
+      </thead>
+      <tbody>
+        {checked.experiment.flow.map((_, number) => (
+          <FlowRow key={number} {...props} checked={checked} at={number} colour={dotOf(checked, firsts[number]?.numbers[0] ?? 0)} />
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+/** The keys of the whole experiment, and the button that adds a flow. */
+function ExperimentFields({ text, checked, problems, facts, change }: Props & { checked: Valid }) {
+  const field = (name: string) => ({ problems, wrong: ({ key }: Problem) => key.split(/[.[]/)[0] === name });
   const ecn = String(checked.experiment.stack_options["ecn"] ?? "off");
-  const setTop = (key: string, value: string | number | null) => change(setKey(text, "experiment", 0, key, value));
+  const set = (key: string, value: string | number | null) => change(setKey(text, "experiment", 0, key, value));
   const add = (): void => {
     const taken = new Set(checked.names.flat());
     let number = checked.experiment.flow.length + 1;
     while (taken.has(`flow-${number}`)) number += 1;
     const last = checked.experiment.flow.at(-1);
-    const path = links.length > 1 && (last?.path ?? last?.paths?.[0]);
+    const path = checked.scenario.links.length > 1 && (last?.path ?? last?.paths?.[0]);
     change(addFlow(text, { name: `flow-${number}`, cc: "cubic", ...(path && { path }) }));
   };
+  return (
+    <div class="row">
+      <button type="button" id="add-flow" onClick={add}>
+        Add a flow
+      </button>
+      <label>
+        Duration{" "}
+        <Field type="number" min="0.1" step="any" class="narrow" value={Number(seconds(checked.experiment.duration).toPrecision(6))} write={(duration) => duration && set("duration", withUnit(duration, "s"))} {...field("duration")} />{" "}
+        s
+      </label>
+      <label>
+        Seeds{" "}
+        <Field type="number" min="1" max="50" class="narrow" value={checked.experiment.seeds.length} write={(count) => count && set("seeds", Number(count))} {...field("seeds")} />
+      </label>
+      <label>
+        ECN{" "}
+        <select value={ecn} onChange={(event) => change(setKey(text, "stack_options", 0, "ecn", event.currentTarget.value))}>
+          {valuesOf(facts?.schema ?? {}, "stack_options.ecn").map((name) => (
+            <option key={name}>{name}</option>
+          ))}
+        </select>
+      </label>
+    </div>
+  );
+}
+
+export function Form(props: Props) {
+  const { text, checked } = props;
+  const [chosen, choose] = useState(0);
+  if (!checked) return <p class="soft">The form follows when the file is valid.</p>;
+  if (isInline(text)) return <p class="soft">The form changes links and flows that begin with [[link]] and [[flow]]; this file writes them in another way.</p>;
+  const { links } = checked.scenario;
+  const at = Math.min(chosen, links.length - 1);
   return (
     <div class="form">
       {links.length > 1 && (
@@ -276,44 +333,8 @@ export function Form(props: Props) {
         </label>
       )}
       <LinkFields {...props} checked={checked} at={at} />
-      <table class="flows">
-        <thead>
-          <tr>
-            <th scope="col">Flow</th>
-            <th scope="col">Algorithm</th>
-            <th scope="col">Start (s)</th>
-            <th scope="col">Number</th>
-            <td />
-          </tr>
-        </thead>
-        <tbody>
-          {checked.experiment.flow.map((_, number) => (
-            <FlowRow key={number} {...props} checked={checked} at={number} colour={dotOf(checked, firsts[number]?.numbers[0] ?? 0)} />
-          ))}
-        </tbody>
-      </table>
-      <div class="row">
-        <button type="button" id="add-flow" onClick={add}>
-          Add a flow
-        </button>
-        <label>
-          Duration{" "}
-          <Field type="number" min="0.1" step="any" class="narrow" value={Number(seconds(checked.experiment.duration).toPrecision(6))} write={(duration) => duration && setTop("duration", withUnit(duration, "s"))} {...top("duration")} />{" "}
-          s
-        </label>
-        <label>
-          Seeds{" "}
-          <Field type="number" min="1" max="50" class="narrow" value={checked.experiment.seeds.length} write={(count) => count && setTop("seeds", Number(count))} {...top("seeds")} />
-        </label>
-        <label>
-          ECN{" "}
-          <select value={ecn} onChange={(event) => change(setKey(text, "stack_options", 0, "ecn", event.currentTarget.value))}>
-            {valuesOf(facts?.schema ?? {}, "stack_options.ecn").map((name) => (
-              <option key={name}>{name}</option>
-            ))}
-          </select>
-        </label>
-      </div>
+      <Flows {...props} checked={checked} />
+      <ExperimentFields {...props} checked={checked} />
     </div>
   );
 }

@@ -21,6 +21,19 @@ interface Props {
 const HEIGHT = 96;
 const LEFT = 54;
 
+interface Line {
+  rows: number[];
+  t: Float64Array | undefined;
+  values: Float64Array | undefined;
+  colour: string;
+}
+
+interface Shown {
+  width: number;
+  begin: number;
+  span: number;
+}
+
 export function Strip({ checked, hops, time, span, seek, dark, colours }: Props) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const begin = time - span / 2;
@@ -42,8 +55,10 @@ export function Strip({ checked, hops, time, span, seek, dark, colours }: Props)
     ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
     ctx.font = `11px ${getComputedStyle(document.body).fontFamily}`;
     if (hops) {
-      row(ctx, 0, width, "cwnd", [...rowsBy(hops.series, "flow")].filter(([flow]) => drawn.includes(flow)).map(([flow, rows]) => ({ rows, values: hops.series["cwnd"], t: hops.series["t"], colour: colours[flow] ?? "" })));
-      row(ctx, 1, width, "queue", [...rowsBy(hops.links, "link")].map(([, rows]) => ({ rows, values: hops.links["queue_packets"], t: hops.links["t"], colour: variable("--faint") })));
+      const { series, links } = hops;
+      const shown = { width, begin, span };
+      row(ctx, 0, "cwnd", [...rowsBy(series, "flow")].filter(([flow]) => drawn.includes(flow)).map(([flow, rows]) => ({ rows, values: series["cwnd"], t: series["t"], colour: colours[flow] ?? "" })), shown);
+      row(ctx, 1, "queue", [...rowsBy(links, "link")].map(([, rows]) => ({ rows, values: links["queue_packets"], t: links["t"], colour: variable("--faint") })), shown);
     }
     ctx.strokeStyle = variable("--ink");
     ctx.beginPath();
@@ -51,40 +66,6 @@ export function Strip({ checked, hops, time, span, seek, dark, colours }: Props)
     ctx.lineTo((width + LEFT) / 2, 2 * HEIGHT);
     ctx.stroke();
   }, [hops, time, span, dark, colours, width]);
-
-  interface Line {
-    rows: number[];
-    t: Float64Array | undefined;
-    values: Float64Array | undefined;
-    colour: string;
-  }
-
-  function row(ctx: CanvasRenderingContext2D, number: number, width: number, title: string, lines: Line[]): void {
-    const [top, height] = [number * HEIGHT + 8, HEIGHT - 16];
-    const visible = lines.map((line) => ({ ...line, rows: window_(line, begin, begin + span) }));
-    const most = Math.max(1, ...visible.flatMap(({ rows, values }) => rows.map((at) => values?.[at] ?? 0).filter(Number.isFinite))) * 1.1;
-    ctx.fillStyle = variable("--soft");
-    ctx.textAlign = "right";
-    ctx.textBaseline = "middle";
-    ctx.fillText(significant(most / 1.1), LEFT - 6, top + 0.09 * height);
-    ctx.fillText("0", LEFT - 6, top + height);
-    ctx.fillText(title, LEFT - 6, top + height / 2);
-    ctx.strokeStyle = variable("--line");
-    ctx.strokeRect(LEFT, top, width - LEFT - 1, height);
-    for (const { rows, t, values, colour } of visible) {
-      ctx.strokeStyle = colour;
-      ctx.lineWidth = 1.6;
-      ctx.beginPath();
-      rows.forEach((at, index) => {
-        const x = LEFT + (((t?.[at] ?? 0) - begin) / span) * (width - LEFT);
-        const y = top + height * (1 - (values?.[at] ?? 0) / most);
-        if (index) ctx.lineTo(Math.max(x, LEFT), y);
-        else ctx.moveTo(Math.max(x, LEFT), y);
-      });
-      ctx.stroke();
-      ctx.lineWidth = 1;
-    }
-  }
 
   return (
     <canvas
@@ -99,6 +80,34 @@ export function Strip({ checked, hops, time, span, seek, dark, colours }: Props)
       }}
     />
   );
+}
+
+/** Draws the lines of a panel; the panels are `width` wide and show `span` from `begin` on. */
+function row(ctx: CanvasRenderingContext2D, number: number, title: string, lines: Line[], { width, begin, span }: Shown): void {
+  const [top, height] = [number * HEIGHT + 8, HEIGHT - 16];
+  const visible = lines.map((line) => ({ ...line, rows: window_(line, begin, begin + span) }));
+  const most = Math.max(1, ...visible.flatMap(({ rows, values }) => rows.map((at) => values?.[at] ?? 0).filter(Number.isFinite))) * 1.1;
+  ctx.fillStyle = variable("--soft");
+  ctx.textAlign = "right";
+  ctx.textBaseline = "middle";
+  ctx.fillText(significant(most / 1.1), LEFT - 6, top + 0.09 * height);
+  ctx.fillText("0", LEFT - 6, top + height);
+  ctx.fillText(title, LEFT - 6, top + height / 2);
+  ctx.strokeStyle = variable("--line");
+  ctx.strokeRect(LEFT, top, width - LEFT - 1, height);
+  for (const { rows, t, values, colour } of visible) {
+    ctx.strokeStyle = colour;
+    ctx.lineWidth = 1.6;
+    ctx.beginPath();
+    rows.forEach((at, index) => {
+      const x = LEFT + (((t?.[at] ?? 0) - begin) / span) * (width - LEFT);
+      const y = top + height * (1 - (values?.[at] ?? 0) / most);
+      if (index) ctx.lineTo(Math.max(x, LEFT), y);
+      else ctx.moveTo(Math.max(x, LEFT), y);
+    });
+    ctx.stroke();
+    ctx.lineWidth = 1;
+  }
 }
 
 /** The rows of a line within a span of time, and one on each side. */
