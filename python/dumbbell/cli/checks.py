@@ -50,17 +50,13 @@ def examine_algorithms(
     """Run the test cases of a specification on algorithms."""
     from dumbbell.checks import bbr_draft, cells, cubic_rfc, path_grid
     from dumbbell.checks.conformance import examine
-    from dumbbell.errors import ExperimentError
 
     spec = {"bbr": bbr_draft, "cubic": cubic_rfc}[suite]
     cases = _named(spec.CASES, case)
     algorithms = list(spec.ALGORITHMS) if cc is None else options.split_algorithms(cc)
     algorithms += [one for one in spec.STACKS if stacks and one not in algorithms]
-    if grid and not any(one.grid for one in cases):
-        problem = f"no case of {suite} that is asked for runs on other paths; leave --grid out"
-        raise ExperimentError(problem, key="--grid")
-    if grid and backend != "simulator":
-        raise ExperimentError("other paths are simulated only; leave --backend out", key="--grid")
+    if grid:
+        _refuse_grid(suite, cases, backend)
     shares: list[Share] = []
     with progress_bar("running the cases") as progress, options.named("cc"):
         results = examine(
@@ -101,6 +97,17 @@ def _named(cases: Sequence[Case], named: str | None) -> list[Case]:
             raise ExperimentError(problem, key="--case")
         found += of_section
     return found
+
+
+def _refuse_grid(suite: Suite, cases: Sequence[Case], backend: options.Backend) -> None:
+    """Refuses ``--grid`` where no other paths can be run."""
+    from dumbbell.errors import ExperimentError
+
+    if not any(one.grid for one in cases):
+        problem = f"no case of {suite} that is asked for runs on other paths; leave --grid out"
+        raise ExperimentError(problem, key="--grid")
+    if backend != "simulator":
+        raise ExperimentError("other paths are simulated only; leave --backend out", key="--grid")
 
 
 def _print_verdicts(

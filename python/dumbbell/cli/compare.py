@@ -89,18 +89,9 @@ def compare_algorithms(
         output.print_warnings(f"{name}: {warning}" for warning in one.warnings)
         output.print_warnings(f"{name}: invalid, {reason}" for reason in one.invalid_reasons)
     if json:
-        meta = _meta(found) | {"wall_s": wall, "question": question}
-        meta |= {"until": vars(until)} if until else {}
-        groups = found.runs.group_by("algorithm", maintain_order=True)
-        table = [row_of(str(name), runs.drop("algorithm")) for (name,), runs in groups]
-        output.print_json({"flows": found.flows.to_dicts(), "algorithms": table, "meta": meta})
+        _print_json(found, {"wall_s": wall, "question": question}, until)
     else:
-        parts = [template] if template else [f"{rate}, {rtt}"]
-        parts += [f"queue {queue}"] if queue else []
-        where = f"{', '.join(parts)}{f' with {aqm}' if aqm else ''}"
-        beside = f", each against as many of {against}" if against else ""
-        beside += f", beside short transfers {traffic}" if traffic else ""
-        _print(found, f"{where}: {flows} flow(s) of each algorithm{beside}, {duration}", until)
+        _print(found, _title(question, against), until)
     if out is not None:
         from dumbbell.figures import FINE, save
 
@@ -108,6 +99,26 @@ def compare_algorithms(
         save(found.plot(), file.with_suffix(""), [file.suffix[1:]], dpi=FINE)
         if not json:
             output.print_line(f"The picture is {file}")
+
+
+def _print_json(found: Comparison, more: dict[str, Any], until: Until | None) -> None:
+    """Prints flows, algorithms, and about the runs what is known and `more`."""
+    meta = _meta(found) | more | ({"until": vars(until)} if until else {})
+    groups = found.runs.group_by("algorithm", maintain_order=True)
+    table = [row_of(str(name), runs.drop("algorithm")) for (name,), runs in groups]
+    output.print_json({"flows": found.flows.to_dicts(), "algorithms": table, "meta": meta})
+
+
+def _title(question: dict[str, Any], against: str | None) -> str:
+    """What was compared, above its table."""
+    template, queue, aqm, traffic = map(question.get, ("template", "queue", "aqm", "traffic"))
+    parts = [template or f"{question['rate']}, {question['rtt']}"]
+    parts += [f"queue {queue}"] if queue else []
+    where = f"{', '.join(parts)}{f' with {aqm}' if aqm else ''}"
+    beside = f", each against as many of {against}" if against else ""
+    beside += f", beside short transfers {traffic}" if traffic else ""
+    of_each = f"{question['flows']} flow(s) of each algorithm"
+    return f"{where}: {of_each}{beside}, {question['duration']}"
 
 
 def _print(found: Comparison, title: str, until: Until | None) -> None:

@@ -12,6 +12,7 @@ from dumbbell.cli.output import print_json, print_line, print_table, print_text,
 
 if TYPE_CHECKING:
     from dumbbell.dossier import Dossier
+    from dumbbell.dossier.gate import Breach
 
 _QUICK_PATHS: Final = 36  # the fewest that can be evidence for an algorithm
 _REAL_PATHS: Final = 3  # each of them takes as long as it lasts
@@ -88,15 +89,20 @@ def evaluate_algorithms(
         ]
         print_json({"dossiers": found})
     else:
-        for one in dossiers:
-            _print(one)
-        for one, breaches in broken:
-            for breach in breaches:
-                print_text(f"{one.cc}: {breach.sentence}")
-        if len(dossiers) > 1:
-            print_line(f"They stand side by side in {out / 'index.html'}")
+        _print_all(broken, out)
     if any(breaches for _, breaches in broken):
         raise Exit(1)
+
+
+def _print_all(broken: list[tuple[Dossier, list[Breach]]], out: Path) -> None:
+    """Prints the dossiers, then the limits that their algorithms exceed."""
+    for one, _ in broken:
+        _print(one)
+    for one, breaches in broken:
+        for breach in breaches:
+            print_text(f"{one.cc}: {breach.sentence}")
+    if len(broken) > 1:
+        print_line(f"They stand side by side in {out / 'index.html'}")
 
 
 def _print(dossier: Dossier) -> None:

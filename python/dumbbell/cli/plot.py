@@ -79,24 +79,10 @@ def plot_folder(
         _list_figures(folder)
         return
     inches = _inches(width)
-    if out is not None and out.suffix.lower() in _OTHER_PICTURES:
-        raise DumbbellError(f"--out: {out.suffix} is not possible; write .svg, .png or .pdf")
-    if out is not None and out.suffix in options.PICTURES:
-        kind = kind or cast("Format", out.suffix.removeprefix("."))
-        if out.suffix != f".{kind}":
-            problem = f'"{out}" does not end in .{kind}, which is the format'
-            raise DumbbellError(f"--out: {problem}")
-        out = out.with_suffix("")
+    out, kind = _format_of(out, kind)
     of = _kind(folder)
     choices = {"x": x, "y": y, "by": by, "metric": metric, "where": where}
-    given = [key for key, value in choices.items() if value is not None]
-    if given and of != "sweep":
-        raise DumbbellError(f"--{given[0]}: is for figures of a sweep, which {folder} is not")
-    if seed is not None and of == "sweep":
-        problem = "is for figures of a result; choose runs with --where 'seed = 1'"
-        raise DumbbellError(f"--seed: {problem}")
-    if beside is not None and of != "result":
-        raise DumbbellError(f"--beside: is for figures of a result, which {folder} is not")
+    _refuse_choices(folder, of, choices, seed, beside)
     kinds = [kind] if kind else ["svg", "png"]
     for file in [_file(out, one) for one in kinds] if out else []:
         options.refuse_existing(file, overwrite)
@@ -115,6 +101,38 @@ def plot_folder(
         wider = "--width double" if inches < _COLUMNS["double"] else "a larger --width"
         print_warnings([f"{written[0].name}: words overlap at {inches * 25.4:.1f} mm; use {wider}"])
     print_line("\n".join(map(str, written)))
+
+
+def _format_of(out: Path | None, kind: Format | None) -> tuple[Path | None, Format | None]:
+    """The file of ``--out`` without its ending, and the format, which the ending may say."""
+    if out is None:
+        return None, kind
+    if out.suffix.lower() in _OTHER_PICTURES:
+        raise DumbbellError(f"--out: {out.suffix} is not possible; write .svg, .png or .pdf")
+    if out.suffix not in options.PICTURES:
+        return out, kind
+    kind = kind or cast("Format", out.suffix.removeprefix("."))
+    if out.suffix != f".{kind}":
+        raise DumbbellError(f'--out: "{out}" does not end in .{kind}, which is the format')
+    return out.with_suffix(""), kind
+
+
+def _refuse_choices(
+    folder: Path,
+    of: str | None,
+    choices: dict[str, str | None],
+    seed: int | None,
+    beside: Path | None,
+) -> None:
+    """Refuses options that are for figures of another kind of folder."""
+    given = [key for key, value in choices.items() if value is not None]
+    if given and of != "sweep":
+        raise DumbbellError(f"--{given[0]}: is for figures of a sweep, which {folder} is not")
+    if seed is not None and of == "sweep":
+        problem = "is for figures of a result; choose runs with --where 'seed = 1'"
+        raise DumbbellError(f"--seed: {problem}")
+    if beside is not None and of != "result":
+        raise DumbbellError(f"--beside: is for figures of a result, which {folder} is not")
 
 
 def _file(stem: Path, kind: str) -> Path:

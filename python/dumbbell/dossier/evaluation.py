@@ -26,7 +26,7 @@ from dumbbell.experiment.files import write_text
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from dumbbell.dossier.clauses import Measure
+    from dumbbell.dossier.clauses import Clause, Measure
     from dumbbell.dossier.measures import Runs
     from dumbbell.engine.runner import Backend
 
@@ -87,11 +87,7 @@ def evaluate(
     suites = [Pack.load(name) for name in packs]
     if backend == "linux" and (suites or search):
         raise DumbbellError("--backend linux: runs neither packs nor a search for the worst")
-    bulk = [suite for suite in suites if all(one.is_bulk for one in suite.tests)]
-    if is_for_media(cc) and (chosen or bulk):
-        raise DumbbellError(
-            f'CC: "{cc}" controls media; all else is run with TCP, so give --pack rmcat alone'
-        )
+    _refuse_tcp_for_media(cc, chosen, suites)
     check_algorithm(cc)
     _refuse_other(Path(out), cc, backend)
     bench = Bench(Path(out), jobs, dask, progress)
@@ -109,12 +105,21 @@ def evaluate(
     untested = list(clauses.untested()) if sections is None else []
     runs = bench.made + bench.found
     dossier = Dossier(
-        cc, list(REFERENCES), findings, untested, paths, runs, Path(out), packed, backend
+        cc, study.references, findings, untested, paths, runs, Path(out), packed, backend
     )
     write_scenarios(dossier)
     write_text(Path(out) / "dossier.json", json.dumps(dossier.to_json(), indent=1) + "\n")
     write_dossier(dossier)
     return dossier
+
+
+def _refuse_tcp_for_media(cc: str, chosen: Sequence[Clause], suites: Sequence[Pack]) -> None:
+    """Raises `DumbbellError` if an algorithm for media is to be run with TCP."""
+    bulk = [suite for suite in suites if all(one.is_bulk for one in suite.tests)]
+    if is_for_media(cc) and (chosen or bulk):
+        raise DumbbellError(
+            f'CC: "{cc}" controls media; all else is run with TCP, so give --pack rmcat alone'
+        )
 
 
 def _refuse_other(out: Path, cc: str, backend: Backend) -> None:

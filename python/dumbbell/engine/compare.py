@@ -212,25 +212,9 @@ def compare(
         path = _path(template, rate, rtt)
         link = Link(name="bottleneck", queue=queue, aqm=aqm, loss=loss, **path)
         rtt = None if template else rtt or RTT
-        beside = []
-        if traffic is not None:
-            beside = [Flow(name="traffic", cc="cubic", rtt=rtt, arrivals=traffic, sizes=_SIZES)]
-        experiments = [
-            Experiment(
-                links=[link],
-                flows=[
-                    _flow(name, one, rtt=rtt, repeat=flows)
-                    for name, one in zip(("flow", "against"), group, strict=False)
-                ]
-                + beside,
-                duration=duration,
-                seeds=seeds,
-                stack=stack,
-                stack_options={} if ecn == "off" else {"ecn": ecn},
-                start_jitter="100 ms",
-            ).resolve()
-            for group in groups
-        ]
+        options = {} if ecn == "off" else {"ecn": ecn}
+        others = {"duration": duration, "seeds": seeds, "stack": stack, "stack_options": options}
+        experiments = [_experiment(group, link, rtt, flows, traffic, **others) for group in groups]
     names = [*algorithms, *(f"{name} alone" for name in rivals)]
     every = run_into(
         experiments,
@@ -278,6 +262,24 @@ def _half(rtt: str) -> str:
         return TIME.format(TIME.parse(rtt) // 2)
     except QuantityError as error:
         raise ExperimentError(str(error), key="rtt") from None
+
+
+def _experiment(
+    algorithms: list[str],
+    link: Link,
+    rtt: str | None,
+    count: int,
+    traffic: str | None,
+    **others: Any,
+) -> Experiment:
+    """`count` flows of an algorithm on the link, beside as many of a second one and `traffic`."""
+    flows = [
+        _flow(name, cc, rtt=rtt, repeat=count)
+        for name, cc in zip(("flow", "against"), algorithms, strict=False)
+    ]
+    if traffic is not None:
+        flows.append(Flow(name="traffic", cc="cubic", rtt=rtt, arrivals=traffic, sizes=_SIZES))
+    return Experiment(links=[link], flows=flows, start_jitter="100 ms", **others).resolve()
 
 
 def _flow(name: str, cc: str, **others: Any) -> Flow:

@@ -36,36 +36,10 @@ def record(reports: Mapping[str, tuple[str, Report]], *, title: str, taken: bool
     """
     samples = {name: _series(report, taken=taken) for name, (_, report) in reports.items()}
     fastest = max(report.rate for _, report in reports.values())
-    together: Any = pl.concat(samples.values()).select(pl.col("t").max(), pl.col("min_rtt").min())
-    duration, shortest = together.row(0)
-    link = Link(
-        name="path",
-        rate=RATE.format(max(round(fastest), 1)),
-        delay=TIME.format(max(round((shortest or _SHORTEST) * 5e8), 1)),
-    )
-    experiment = Experiment(
-        title=title,
-        duration=TIME.format(max(round(duration * 1e9), 1)),
-        links=[link],
-        flows=[Flow(name=name, cc=cc, transport="udt") for name, (cc, _) in reports.items()],
-    )
-    flow = pl.Enum(list(reports))
-    algorithm = pl.Enum(list(dict.fromkeys(cc for cc, _ in reports.values())))
-
-    def table(part: Callable[[str], pl.DataFrame]) -> pl.DataFrame:
-        labelled = [
-            part(name).select(
-                pl.lit(1, dtype=pl.UInt64).alias("seed"),
-                pl.lit(name, dtype=flow).alias("flow"),
-                pl.lit(cc, dtype=algorithm).alias("cc"),
-                pl.all(),
-            )
-            for name, (cc, _) in reports.items()
-        ]
-        return pl.concat(labelled)
-
-    flows = table(lambda name: _end(samples[name]))
-    series = table(lambda name: samples[name].drop("timeouts", "recoveries"))
+    algorithms = {name: cc for name, (cc, _) in reports.items()}
+    experiment = _experiment(title, algorithms, fastest, pl.concat(samples.values()))
+    flows = _table(algorithms, lambda name: _end(samples[name]))
+    series = _table(algorithms, lambda name: samples[name].drop("timeouts", "recoveries"))
     meta = {
         "version": _core.__version__,
         "seeds": [1],
@@ -82,8 +56,43 @@ def record(reports: Mapping[str, tuple[str, Report]], *, title: str, taken: bool
         flows=flows,
         series=series.sort("t", maintain_order=True),
         links=pl.DataFrame(schema=_LINKS),
-        internals=table(lambda name: _internals(reports[name][1])),
+        internals=_table(algorithms, lambda name: _internals(reports[name][1])),
     )
+
+
+def _experiment(
+    title: str, algorithms: Mapping[str, str], fastest: float, samples: pl.DataFrame
+) -> Experiment:
+    """The experiment that stands for transfers, of which the fastest had so many bit/s."""
+    ends: Any = samples.select(pl.col("t").max(), pl.col("min_rtt").min())
+    duration, shortest = ends.row(0)
+    link = Link(
+        name="path",
+        rate=RATE.format(max(round(fastest), 1)),
+        delay=TIME.format(max(round((shortest or _SHORTEST) * 5e8), 1)),
+    )
+    return Experiment(
+        title=title,
+        duration=TIME.format(max(round(duration * 1e9), 1)),
+        links=[link],
+        flows=[Flow(name=name, cc=cc, transport="udt") for name, cc in algorithms.items()],
+    )
+
+
+def _table(algorithms: Mapping[str, str], part: Callable[[str], pl.DataFrame]) -> pl.DataFrame:
+    """The parts of all flows below each other, each with seed, flow and algorithm."""
+    flow = pl.Enum(list(algorithms))
+    algorithm = pl.Enum(list(dict.fromkeys(algorithms.values())))
+    labelled = [
+        part(name).select(
+            pl.lit(1, dtype=pl.UInt64).alias("seed"),
+            pl.lit(name, dtype=flow).alias("flow"),
+            pl.lit(cc, dtype=algorithm).alias("cc"),
+            pl.all(),
+        )
+        for name, cc in algorithms.items()
+    ]
+    return pl.concat(labelled)
 
 
 def _series(report: Report, *, taken: bool) -> pl.DataFrame:
