@@ -91,7 +91,7 @@ CASES: Final = (
 
 
 def experiment(case: Case, loss: float) -> Experiment:
-    """One flow on a path without a queue, which loses packets as the formula assumes.
+    """One flow on a path so fast that no queue forms, which loses packets as the formula assumes.
 
     It begins at the window that theory expects, and lasts for a number of losses at that window.
     """
@@ -108,6 +108,8 @@ def experiment(case: Case, loss: float) -> Experiment:
         stack_options.receive_window = 10000000
         [[link]]
         name = "path"
+        rate = "1 Tbit/s"
+        queue = "unlimited"
         delay = "{RTT * 500:g} ms"
         loss = {loss if case.independent else f'"periodic(every={1 / loss:.0f})"'}
         [[flow]]
@@ -204,7 +206,7 @@ _INTRODUCTION: Final = f"""\
 
 `dumbbell.theory` has the response functions: the average window of a flow over the probability that
 a packet is lost. Here they stand beside the simulator (dumbbell {__version__},
-`stack = "linux"`): one flow, {RTT * 1000:g} ms, no queue and no limit of rate. Most formulas
+`stack = "linux"`): one flow, {RTT * 1000:g} ms, 1 Tbit/s, at which no queue forms. Most formulas
 assume that every n-th packet is lost, as here (`loss = "periodic(every=n)"`). Where a formula is
 for independent losses, so is the run, and the number is the median of {_SEEDS} seeds. A run begins
 at the window that theory expects and lasts for

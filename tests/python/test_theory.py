@@ -159,3 +159,9 @@ def test_the_simulator_is_within_a_tenth_of_the_response_functions_at_1e_5(cc: s
     case = [c for c in theory_page.CASES if c.cc.startswith(cc) and not c.independent][-1]
     result = dumbbell.run(theory_page.experiment(case, 1e-5))
     assert theory_page.windows(result) == [pytest.approx(case.window(1e-5), rel=0.1)]
+
+
+def test_every_experiment_of_the_page_is_valid() -> None:
+    for case in theory_page.CASES:
+        for loss in theory_page.LOSSES:
+            theory_page.experiment(case, loss).resolve()
