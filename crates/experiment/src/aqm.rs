@@ -10,6 +10,9 @@ use dumbbell_units::Span;
 use serde_json::Value;
 
 const WHAT: &str = "an active queue management";
+
+/// The value of `aqm` for tail drop, as without the key: for an axis of a sweep.
+pub(crate) const NO_AQM: &str = "none";
 /// The minimum of the update intervals of PIE and DualPI2, ns.
 const MIN_UPDATE: u64 = 100_000;
 
@@ -162,7 +165,8 @@ pub static AQMS: &[CallKind] = &[
     },
     CallKind {
         name: "red",
-        about: "Random Early Detection (Floyd and Jacobson, 1993)",
+        about: "Random Early Detection (Floyd and Jacobson, 1993); min and max are its authors', for slow \
+                links: more packets at high rates",
         options: &[
             option(
                 "min",

@@ -260,7 +260,8 @@ pub static LINK: Table = Table {
             "aqm",
             Kind::Aqm,
             DefaultValue::Absent("tail drop"),
-            "active queue management, such as \"codel\" or \"fq_codel(target=5 ms, ecn=off)\"",
+            "active queue management, such as \"codel\" or \"fq_codel(target=5 ms, ecn=off)\", or \
+             \"none\"",
         ),
         key(
             "loss",

@@ -327,6 +327,11 @@ pub fn parse_quantity(value: &Value) -> Result<(Option<&'static Dimension>, f64)
 }
 
 fn unknown_unit(unit: &str, known: &[&'static str]) -> String {
+    if let Some(rest) = unit.strip_prefix(',')
+        && rest.starts_with(|first: char| first.is_ascii_digit())
+    {
+        return "a comma where a decimal point belongs".to_owned();
+    }
     // The closest spelling of a rate may have bytes for bits, 8 times as much.
     let meant = meant_rate(unit).filter(|meant| known.contains(&meant.as_str()));
     let hint = did_you_mean(meant.as_deref().unwrap_or(unit), known.iter().copied());
@@ -426,6 +431,10 @@ mod tests {
         assert_eq!(message("-1 ms"), format!("\"-1 ms\" is negative; {advice}"));
         let unknown = "\"1 MS\" has the unknown unit \"MS\" (did you mean \"ms\"?)";
         assert_eq!(message("1 MS"), format!("{unknown}; {advice}"));
+        let comma = "\"5,5 s\" has a comma where a decimal point belongs";
+        assert_eq!(message("5,5 s"), format!("{comma}; {advice}"));
+        let minutes = "\"5 m\" has the unknown unit \"m\" (did you mean \"min\"?)";
+        assert_eq!(message("5 m"), format!("{minutes}; {advice}"));
         let most = "\"1e99 s\" is more than 1000000 s, the maximum";
         assert_eq!(message("1e99 s"), format!("{most}; {advice}"));
         assert_eq!(

@@ -157,7 +157,10 @@ pub(crate) fn double_brackets(kind: &str) -> String {
 }
 
 pub(crate) fn unknown_key(table: &Table, name: &str) -> String {
-    let known: Vec<_> = table.keys.iter().map(|key| key.name).collect();
+    let mut known: Vec<_> = table.keys.iter().map(|key| key.name).collect();
+    if table.name == EXPERIMENT.name {
+        known.push("sweep");
+    }
     let snake = name.replace('-', "_");
     if name == "sweep" && table.name == EXPERIMENT.name {
         return "has axes, along which `dumbbell sweep` runs the experiment; use that, or leave it \
@@ -315,6 +318,7 @@ fn scalar(key: &Key, value: &Value) -> Result<Value, ValueError> {
             let loss = Loss::parse(value)?;
             Ok(if value.is_object() { loss.to_value() } else { same() })
         }
+        Kind::Aqm if *value == aqm::NO_AQM => Ok(Value::Null),
         Kind::Aqm => aqm::resolve(value).and_then(|_| call(value)),
         Kind::Template => template::resolve(value).and_then(|_| call(value)),
         Kind::Medium => medium::resolve(value).and_then(|_| call(value)),

@@ -2,7 +2,7 @@
 
 use crate::algorithm::NO_ALGORITHM;
 use crate::apps::APPS;
-use crate::aqm::AQMS;
+use crate::aqm::{AQMS, NO_AQM};
 use crate::axis::{MAX_VALUES, SCALES};
 use crate::bulk::BULK_TRANSPORTS;
 use crate::call::{CallKind, Values};
@@ -117,7 +117,7 @@ fn value(kind: Kind) -> Value {
         ]}),
         Kind::Template => calls(TEMPLATES),
         Kind::Medium => calls(MEDIA),
-        Kind::Aqm => calls(AQMS),
+        Kind::Aqm => json!({"anyOf": [{"enum": [NO_AQM]}, calls(AQMS)]}),
         Kind::Arrivals => {
             let times = json!({"type": "array", "items": quantity(&[&TIME]), "minItems": 1});
             json!({"anyOf": [calls(ARRIVALS), times]})

@@ -2,7 +2,8 @@
 
 use crate::aqm;
 use crate::diagnostic::key_path;
-use crate::model::{Experiment, Flow};
+use crate::model::{Experiment, Flow, Link};
+use crate::quantity::UNLIMITED;
 use dumbbell_net::AqmConfig;
 use dumbbell_tcp::Ecn;
 use serde_json::Value;
@@ -45,15 +46,23 @@ static PRAGUE: [&str; 3] = lacking!("prague", "l4s", "dualpi2");
 static UNSEEDED: &str = "noq:bbr3 draws the times of its probes from the system's random numbers and \
                          takes no seed, so runs with the same seed differ";
 
+/// `cake_reconfigure` sets the limit to 4 MiB at least.
+static LIMITED_CAKE: &str = "cake drops at random after its queue was full (BLUE), and that does not end while a \
+                             flow is alone on the link; leave out the link's queue: the limit of Linux's cake \
+                             is 4 MiB at least";
+
 impl Experiment {
-    /// Sentences on settings that have no effect when the experiment is simulated, and on runs that
+    /// Sentences on settings that have no effect or an unusual one when the experiment is simulated, and on runs that
     /// the seed does not determine.
     ///
     /// # Panics
     /// As [`resolve`](Experiment::resolve).
     pub fn warnings(&self) -> Vec<&'static str> {
-        let found: Vec<_> = self.flows.iter().filter_map(|flow| self.lacks(flow)).collect();
-        let all = DCTCP.into_iter().chain(PRAGUE).chain([UNSEEDED]);
+        let mut found: Vec<_> = self.flows.iter().filter_map(|flow| self.lacks(flow)).collect();
+        if self.links.iter().any(limits_cake) {
+            found.push(LIMITED_CAKE);
+        }
+        let all = DCTCP.into_iter().chain(PRAGUE).chain([UNSEEDED, LIMITED_CAKE]);
         all.filter(|warning| found.contains(warning)).collect()
     }
 
@@ -81,6 +90,12 @@ impl Experiment {
             false => Some(without_marks),
         }
     }
+}
+
+/// Whether a link has CAKE and a limit of its queue.
+fn limits_cake(link: &Link) -> bool {
+    let is_cake = link.aqm.as_deref().is_some_and(|aqm| aqm.trim_start().starts_with("cake"));
+    is_cake && link.queue.as_deref().is_some_and(|queue| queue.trim() != UNLIMITED)
 }
 
 /// Whether an active queue management marks packets.

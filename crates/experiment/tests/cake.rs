@@ -76,3 +76,17 @@ fn the_ack_filter_raises_the_goodput_of_an_asymmetric_path() {
     assert!(on > 1.1 * off, "{off} {on}");
     assert!(aggressive > 1.1 * off, "{off} {aggressive}");
 }
+
+#[test]
+fn a_queue_that_cake_may_fill_is_warned_of() {
+    let warnings = |queue: &str| {
+        let link =
+            "[[link]]\nname = \"down\"\nrate = \"20 Mbit/s\"\ndelay = \"2 ms\"\naqm = \"cake\"";
+        let text = format!("duration = \"5 s\"\n{link}\n{queue}\n[[flow]]\ncc = \"cubic\"");
+        let read = Experiment::from_toml(&text, "a.toml", &[] as &[&str]).expect("valid");
+        read.resolve(&NoEnvironment).expect("valid").warnings()
+    };
+    assert!(warnings("").is_empty());
+    let [warning] = warnings("queue = \"20 ms\"")[..] else { panic!("one warning") };
+    assert!(warning.contains("leave out the link's queue"), "{warning}");
+}

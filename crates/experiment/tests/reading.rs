@@ -224,3 +224,11 @@ proptest! {
         let _ = read(text.get(..end).unwrap_or(&text));
     }
 }
+
+#[test]
+fn the_aqm_none_is_tail_drop() {
+    let written = "aqm = { name = \"fq_codel\", target = \"5 ms\", ecn = false }";
+    let file = FILE.replace(written, "aqm = \"none\"");
+    assert_ne!(file, FILE);
+    assert_eq!(read(&file).expect("valid").links[0].aqm, None);
+}

@@ -113,6 +113,9 @@ impl Histogram {
 
     /// The `q`-quantile in seconds, interpolated within its bucket; `None` if empty.
     pub fn quantile(&self, q: f64) -> Option<f64> {
+        if self.sum_ns == 0 {
+            return (self.count() > 0).then_some(0.0);
+        }
         let rank = q * self.count() as f64;
         let mut below = 0.0;
         for (bucket, count) in self.counts().enumerate() {
@@ -142,6 +145,13 @@ mod tests {
     fn an_empty_histogram_has_no_statistics() {
         let histogram = Histogram::new();
         assert_eq!((histogram.mean(), histogram.quantile(0.5)), (None, None));
+    }
+
+    #[test]
+    fn packets_that_never_waited_have_no_delay_in_any_quantile() {
+        let mut histogram = Histogram::new();
+        histogram.record(Span::ZERO);
+        assert_eq!((histogram.quantile(0.5), histogram.quantile(0.95)), (Some(0.0), Some(0.0)));
     }
 
     #[test]

@@ -27,7 +27,7 @@ def compare_algorithms(
         str | None, Option(help="Round-trip time without queues; default: 40 ms.")
     ] = None,
     queue: Annotated[
-        str | None, Option(help="Queue length; default: 1 BDP, or the template's.")
+        str | None, Option(help="Queue length; default: 1 BDP, with an AQM unlimited, or the template's.")
     ] = None,
     template: Annotated[
         str | None, Option(help="Kind of path, such as leo or 'wifi(stations=2)'.")
@@ -61,7 +61,8 @@ def compare_algorithms(
     from dumbbell.engine.compare import RATE, RTT, RUN_METRICS, compare
 
     if template is None:
-        rate, rtt, queue = rate or RATE, rtt or RTT, queue or "1 BDP"
+        rate, rtt = rate or RATE, rtt or RTT
+        queue = queue or ("1 BDP" if aqm in {None, "none"} else "unlimited")
     until = options.parse_until(context, until_ci, metric, max_seeds, RUN_METRICS)
     algorithms = options.split_algorithms(cc)
     link = {"rate": rate, "rtt": rtt, "queue": queue, "aqm": aqm, "loss": loss}
@@ -87,7 +88,8 @@ def compare_algorithms(
     wall = time.perf_counter() - began
     for name, one in found.results.items():
         output.print_warnings(f"{name}: {warning}" for warning in one.warnings)
-        output.print_warnings(f"{name}: invalid, {reason}" for reason in one.invalid_reasons)
+        if json:
+            output.print_warnings(f"{name}: invalid, {reason}" for reason in one.invalid_reasons)
     if json:
         _print_json(found, {"wall_s": wall, "question": question}, until)
     else:
@@ -114,7 +116,7 @@ def _title(question: dict[str, Any], against: str | None) -> str:
     template, queue, aqm, traffic = map(question.get, ("template", "queue", "aqm", "traffic"))
     parts = [template or f"{question['rate']}, {question['rtt']}"]
     parts += [f"queue {queue}"] if queue else []
-    where = f"{', '.join(parts)}{f' with {aqm}' if aqm else ''}"
+    where = f"{', '.join(parts)}{'' if aqm in {None, 'none'} else f' with {aqm}'}"
     beside = f", each against as many of {against}" if against else ""
     beside += f", beside short transfers {traffic}" if traffic else ""
     of_each = f"{question['flows']} flow(s) of each algorithm"
@@ -129,6 +131,9 @@ def _print(found: Comparison, title: str, until: Until | None) -> None:
     output.print_line(
         "\nThroughput: all flows of an algorithm together. Delays: one-way, per packet."
     )
+    for name, result in found.results.items():
+        for reason in result.invalid_reasons:
+            output.print_line(f"\nInvalid, {name}: {reason}")
     loose = [
         name
         for name, result in found.results.items()

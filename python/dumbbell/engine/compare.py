@@ -179,9 +179,10 @@ def compare(
             rate and RTT.
         rate: The rate of the link; ``"100 Mbit/s"`` if not given.
         rtt: The round-trip time without queues; ``"40 ms"`` if not given.
-        queue: How much may wait at the link: ``"100 packets"``, ``"1 MB"``; ``"1 BDP"`` or the
-            template's if not given.
-        aqm: Active queue management, such as ``"codel"``; tail drop if not given.
+        queue: How much may wait at the link: ``"100 packets"``, ``"1 MB"``; if not given
+            the template's, ``"1 BDP"``, or with `aqm` ``"unlimited"``.
+        aqm: Active queue management, such as ``"codel"``; tail drop if it is not given or
+            ``"none"``.
         loss: The probability of random loss, such as ``0.01`` or ``"1 %"``.
         flows: How many flows of each algorithm share the link.
         traffic: How short transfers by CUBIC arrive beside them, such as ``"poisson(load=0.3)"``;

@@ -84,7 +84,7 @@ class SampledRuns(Runs, Protocol):
 
 
 def throughput(result: Runs, *, since: float = 0.0, until: float | None = None) -> pl.DataFrame:
-    """Payload that reached the receiver per second while the flow was active.
+    """Payload acknowledged to the sender per second while the flow was active.
 
     Formula: ``8 * (delivered(end) - delivered(begin)) / (end - begin)``, in bit/s, from when the
     flow started (or `since`) to when it ended (or `until`). ``delivered`` counts data bytes that
@@ -106,7 +106,8 @@ def throughput(result: Runs, *, since: float = 0.0, until: float | None = None) 
 def goodput(result: Runs, *, since: float = 0.0, until: float | None = None) -> pl.DataFrame:
     """Payload that the receiving application could read per second.
 
-    Formula: as `throughput`, of ``received``: data bytes that arrived without a gap before them.
+    Formula: as `throughput`, of ``received``: data bytes that arrived without a gap before them. In
+    a short flow it may exceed `throughput`, as an acknowledgement is still on its way.
     Source: RFC 2647, section 3.17; RFC 5166, section 2.1.
 
     Returns:

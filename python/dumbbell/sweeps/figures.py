@@ -37,7 +37,7 @@ FIGURES: Final = {
     "lines": "a metric over an axis (--x), a line for each value of another (--by)",
     "delay": "throughput against queueing delay, for each value of an axis (--by)",
     "cdf": "the distribution of a metric over the runs, for each value of an axis (--by)",
-    "boxes": "the same as boxes",
+    "boxes": "the same distributions as box plots",
 }
 """The figures of a sweep: name and what it shows."""
 
@@ -235,7 +235,7 @@ class Chart:
             self.legend(panel)
 
     def boxes(self, panel: Panel) -> None:
-        """Draws the same as boxes."""
+        """Draws the same distributions as box plots."""
         spread.boxes(panel, self._values, of_algorithms=self.is_algorithm(self.by))
         panel.set_xlabel(figures.named(self.by or ""))
         panel.set_ylabel(f"{figures.named(self.column.heading)}{self.pooled(self.by)}")
