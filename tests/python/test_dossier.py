@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from dumbbell import DumbbellError, Experiment, ExperimentError, OverwriteError
 from dumbbell.cli.app import app
 from dumbbell.dossier import Dossier, bench, evaluate, real
-from dumbbell.dossier.clauses import choose, clauses
+from dumbbell.dossier.clauses import choose, clauses, untested
 from dumbbell.dossier.evaluation import REFERENCES
 from dumbbell.dossier.measures import KINDS, Runs, values
 from dumbbell.dossier.scenarios import FOLDER, Scenario
@@ -106,6 +106,17 @@ def test_every_measure_has_a_scenario_and_every_scenario_a_measure() -> None:
     assert sorted(used) == SCENARIOS
     ids = [measure.id for clause in clauses() for measure in clause.measures]
     assert len(ids) == len(set(ids))
+
+
+def test_what_is_said_of_the_flows_beside_is_what_scenarios_have() -> None:
+    beside = set()
+    for scenario in map(Scenario, SCENARIOS):
+        beside |= {one["cc"] for one in scenario.content["flow"] if one["name"] == "existing"}
+        if axis := scenario.axes.get("flow.existing.cc"):
+            beside |= set(axis["values"])
+    assert beside == {"reno", "cubic"}
+    [said] = [one.reason for one in untested() if one.section == "5.2.1"]
+    assert said == "The flows beside the algorithm are Reno's and CUBIC's: no BBR, and no other."
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
