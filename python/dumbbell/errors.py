@@ -45,12 +45,13 @@ class OverwriteError(ResultError):
 
     Attributes:
         option: The option of the command that names another path.
+        is_replaceable: Whether there is such a request; else only another path mends it.
     """
 
-    def __init__(self, text: str, *, option: str = "--out") -> None:
+    def __init__(self, text: str, *, option: str = "--out", is_replaceable: bool = True) -> None:
         """An error that says `text`, which another path for `option` mends."""
         super().__init__(text)
-        self.option = option
+        self.option, self.is_replaceable = option, is_replaceable
 
 
 class ExperimentError(DumbbellError):

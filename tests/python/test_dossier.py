@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import html
 import json
 import math
 import re
+import shlex
 import tomllib
 from xml.etree import ElementTree
 
 import polars as pl
 import pytest
+from command import complaint_of, dumbbell
 from polars.testing import assert_frame_equal
 from test_report import Page
 from typer.testing import CliRunner
@@ -20,6 +23,9 @@ from dumbbell.dossier import Dossier, bench, evaluate, real
 from dumbbell.dossier.clauses import choose, clauses, untested
 from dumbbell.dossier.evaluation import REFERENCES
 from dumbbell.dossier.measures import KINDS, Runs, values
+from dumbbell.dossier.outcome import Options
+from dumbbell.dossier.packs import Pack, Packed
+from dumbbell.dossier.page import again
 from dumbbell.dossier.scenarios import FOLDER, Scenario
 from dumbbell.dossier.verdict import Share, together
 from dumbbell.dossier.words import heading
@@ -390,6 +396,46 @@ def test_what_is_no_dossier_on_the_algorithm_is_not_overwritten(tmp_path: Path) 
     evaluate("reno", tmp_path / "out", sections=["5.1.3"], paths=2, search=0)
     with pytest.raises(OverwriteError, match="holds a dossier on reno"):
         evaluate("bbr", tmp_path / "out", sections=["5.1.3"], paths=2, search=0)
+
+
+def test_a_folder_that_is_refused_is_told_without_overwrite(tmp_path: Path) -> None:
+    (tmp_path / "index.html").write_text("mine")
+    said = complaint_of("evaluate", "bbr", "--out", ".", cwd=tmp_path)
+    assert said == ".: is no dossier; name a new folder with --out"
+
+
+def command_again(page: str) -> list[str]:
+    found = re.search("<pre>(dumbbell evaluate .*)</pre>", page)
+    assert found
+    return shlex.split(html.unescape(found[1]))[1:]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--clauses", "5.1.2,loss-own", "--paths", "2", "--search", "1"],
+        ["--clauses", "5.1.2", "--paths", "2", "--search", "0", "--gate", "gate.toml"],
+    ],
+)
+def test_the_command_of_a_dossier_makes_the_same_one(tmp_path: Path, options: list[str]) -> None:
+    (tmp_path / "gate.toml").write_text('[limits]\n"delay-own" = 0.015\n')
+    assert dumbbell("evaluate", "reno", "--out", "a b", *options, cwd=tmp_path).returncode == 0
+    folder = tmp_path / "a b"
+    before = (folder / "dossier.json").read_bytes(), (folder / "dossier.md").read_bytes()
+    command = command_again((folder / "index.html").read_text())
+    (folder / "dossier.json").unlink()
+    (tmp_path / "gate.toml").unlink()
+    assert dumbbell(*command, cwd=tmp_path).returncode == 0
+    assert ((folder / "dossier.json").read_bytes(), (folder / "dossier.md").read_bytes()) == before
+
+
+@pytest.mark.parametrize("sections", [[], None])
+def test_the_command_of_a_dossier_names_packs_and_quick(sections: list[str] | None) -> None:
+    suite = Packed(Pack.load("tcpeval"), [], 1, {})
+    options = Options(sections, seeds=1)
+    said = again(Dossier("reno", [], [], [], 36, 0, FOLDER, [suite], "simulator", options))
+    every = " --clauses all" if sections is None else ""
+    assert said == f"dumbbell evaluate reno --out {FOLDER} --pack tcpeval --quick{every}"
 
 
 def test_real_packets_have_no_search_and_no_packs(tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ def _tell_error(error: Exception) -> int:
     match error:
         case TyperException():
             sys.stderr.write(_usage_error(error))
-        case OverwriteError():
+        case OverwriteError(is_replaceable=True):
             again = shlex.join(["dumbbell", *sys.argv[1:], "--overwrite"])
             _tell(f"{error}; name another path with {error.option}, or: {again}")
         case DumbbellError():

@@ -12,7 +12,7 @@ import polars as pl
 from dumbbell.dossier import clauses
 from dumbbell.dossier.bench import Bench, FailedRunError
 from dumbbell.dossier.measures import values, worst_of_grid
-from dumbbell.dossier.outcome import Dossier, Evidence, Finding
+from dumbbell.dossier.outcome import Dossier, Evidence, Finding, Options
 from dumbbell.dossier.packs import FOLDER as SUITES
 from dumbbell.dossier.packs import Pack, run_pack
 from dumbbell.dossier.real import measure as measure_real
@@ -103,9 +103,17 @@ def evaluate(
         ]
     packed = [run_pack(suite, study.algorithms, bench, seeds) for suite in suites]
     untested = list(clauses.untested()) if sections is None else []
-    runs = bench.made + bench.found
     dossier = Dossier(
-        cc, study.references, findings, untested, paths, runs, Path(out), packed, backend
+        cc,
+        study.references,
+        findings,
+        untested,
+        paths,
+        bench.made + bench.found,
+        Path(out),
+        packed,
+        backend,
+        Options(sections, search, dict(limits or {}), seeds),
     )
     write_scenarios(dossier)
     write_text(Path(out) / "dossier.json", json.dumps(dossier.to_json(), indent=1) + "\n")
@@ -132,11 +140,15 @@ def _refuse_other(out: Path, cc: str, backend: Backend) -> None:
         except (ValueError, KeyError):
             other, its = "nothing that can be read", backend
         if other != cc:
-            raise OverwriteError(f"{out}: holds a dossier on {other}; name another folder")
+            raise _refused(out, f"holds a dossier on {other}; name another folder with --out")
         if its != backend:
-            raise OverwriteError(f"{out}: holds one made with {its}; name another folder")
+            raise _refused(out, f"holds one made with {its}; name another folder with --out")
     elif out.is_file() or (out.is_dir() and any(out.iterdir()) and not (out / "data").is_dir()):
-        raise OverwriteError(f"{out}: is no dossier; name a new folder")
+        raise _refused(out, "is no dossier; name a new folder with --out")
+
+
+def _refused(out: Path, problem: str) -> OverwriteError:
+    return OverwriteError(f"{out}: {problem}", is_replaceable=False)
 
 
 def check_algorithm(cc: str) -> None:

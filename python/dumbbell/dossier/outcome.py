@@ -17,6 +17,7 @@ from dumbbell.dossier.words import label
 
 if TYPE_CHECKING:
     import pathlib
+    from collections.abc import Mapping, Sequence
 
     from dumbbell.dossier.clauses import Clause, Measure, Untested
     from dumbbell.dossier.packs import Packed
@@ -94,6 +95,16 @@ class Finding:
 
 
 @dataclass(frozen=True)
+class Options:
+    """What else was asked for, as `evaluate` takes it."""
+
+    sections: Sequence[str] | None = None
+    search: int = 0
+    limits: Mapping[str, float] = field(default_factory=dict)
+    seeds: int | None = None
+
+
+@dataclass(frozen=True)
 class Dossier:
     """The evidence on an algorithm, clause by clause.
 
@@ -107,6 +118,7 @@ class Dossier:
         folder: Where it is.
         packs: The results of published suites.
         backend: What ran it.
+        options: What else was asked for.
     """
 
     cc: str
@@ -118,6 +130,7 @@ class Dossier:
     folder: pathlib.Path
     packs: list[Packed] = field(default_factory=list)
     backend: Backend = "simulator"
+    options: Options = field(default_factory=Options)
 
     @property
     def algorithms(self) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from markupsafe import Markup
 
@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from dumbbell.dossier.outcome import Dossier, Evidence, Finding
+
+
+_LIMITS: Final = "limits.toml"
+"""The limits that were asked for, as a gate."""
 
 
 def write_dossier(of: Dossier) -> Path:
@@ -47,20 +51,40 @@ def write_dossier(of: Dossier) -> Path:
         lab=lab.NAME,
         tolerated=TOLERATED,
         version=_core.__version__,
-        again=_again(of),
+        again=again(of),
+        query=query(of),
     )
     write_text(of.folder / "dossier.md", markdown(of))
+    if of.options.limits:
+        lines = [f'"{name}" = {value}\n' for name, value in of.options.limits.items()]
+        write_text(of.folder / _LIMITS, "[limits]\n" + "".join(lines))
     return path
 
 
-def _again(of: Dossier) -> str:
+def again(of: Dossier) -> str:
     """The command that makes the dossier."""
+    asked = of.options
     parts = ["dumbbell", "evaluate", of.cc, "--out", str(of.folder)]
     if of.backend != "simulator":
         parts += ["--backend", of.backend]
     if of.packs:
         parts += ["--pack", ",".join(one.pack.name for one in of.packs)]
+        parts += ["--quick"] * (asked.seeds == 1)
+    if asked.sections or (asked.sections is None and of.packs):
+        parts += ["--clauses", ",".join(asked.sections or ["all"])]
+    if of.findings:
+        parts += ["--paths", str(of.paths), "--search", str(asked.search)]
+    if asked.limits:
+        parts += ["--gate", str(of.folder / _LIMITS)]
     return shlex.join(parts)
+
+
+def query(of: Dossier) -> str:
+    """The command that shows the runs of a scenario; empty where none are kept."""
+    made = [one.measure.scenario for one in of.evidence if not one.failure]
+    if of.backend == "linux" or not made:
+        return ""
+    return shlex.join(["dumbbell", "query", "from runs", str(of.folder / "data" / made[0])])
 
 
 def write_side_by_side(dossiers: Sequence[Dossier], out: Path) -> Path:
