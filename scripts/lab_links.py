@@ -64,7 +64,7 @@ def of_block(text: str) -> str | None:
     if not whole or re.search(r"^trace = |\.py:", text, re.M):
         return None
     if "sweep" in tomllib.loads(text):
-        return fragment_of(Sweep.parse(text).first()) or None
+        return fragment_of(Sweep.parse(text).experiment(0)) or None
     return to_fragment(Shared(text))
 
 

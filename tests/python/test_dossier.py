@@ -51,6 +51,20 @@ class Raises(WindowRule):
         return cwnd / 2
 """
 
+FAILS = """\
+from dumbbell.cc import WindowRule
+
+
+class Fails(WindowRule):
+    def increase(self, cwnd, acked, path, ack):
+        if cwnd > 60:
+            {what}
+        return acked / cwnd
+
+    def decrease(self, cwnd, path, event):
+        return cwnd / 2
+"""
+
 HANGS = """\
 from dumbbell.cc import WindowRule
 
@@ -311,6 +325,31 @@ def test_an_algorithm_that_raises_yields_a_dossier_that_says_so(tmp_path: Path) 
     assert found.findings[0].verdict(cc) == "not tested"
     assert "no window" in (tmp_path / "out/index.html").read_text()
     assert json.loads((tmp_path / "out/dossier.json").read_text())["failures"] == [failure]
+
+
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [
+        ("return float('nan')", "it failed: fails.py:Fails: the increase is nan after increase"),
+        ("return None", "it failed: fails.py:Fails: the increase is None after increase"),
+        ("raise ArithmeticError('no window')", "it raised ArithmeticError: no window, in fails.py"),
+    ],
+)
+def test_a_failing_algorithm_exits_with_1_and_its_path_fails_again(
+    tmp_path: Path, what: str, said: str
+) -> None:
+    (tmp_path / "fails.py").write_text(FAILS.format(what=what))
+    options = ["--clauses", "5.1.3", "--paths", "3", "--search", "0"]
+    done = dumbbell("evaluate", "fails.py:Fails", "--out", "out", *options, cwd=tmp_path)
+    assert done.returncode == 1
+    assert f"Runs could not be made: {said}" in " ".join(done.stdout.split())
+    [failure] = json.loads((tmp_path / "out/dossier.json").read_text())["failures"]
+    assert failure.endswith("; the path is scenarios/failed-own.toml")
+    again = dumbbell("run", "out/scenarios/failed-own.toml", cwd=tmp_path)
+    assert again.returncode == 1
+    (tmp_path / "fails.py").write_text(FAILS.format(what="pass"))
+    assert dumbbell("evaluate", "fails.py:Fails", "--out", "out", *options, cwd=tmp_path)
+    assert not (tmp_path / "out/scenarios/failed-own.toml").exists()
 
 
 def test_an_algorithm_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

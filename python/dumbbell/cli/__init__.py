@@ -1,7 +1,7 @@
 """The command ``dumbbell``.
 
-Exit status: 0; 2 for the user's mistakes, told in one paragraph; 1 for ours; 130 if interrupted;
-141 if nobody reads the output any more.
+Exit status: 0; 2 for the user's mistakes, told in one paragraph; 1 for ours and for those of custom
+algorithms; 130 if interrupted; 141 if nobody reads the output any more.
 Modules that take long to import are imported by the commands that need them.
 """
 
@@ -74,9 +74,17 @@ def _tell_error(error: Exception) -> int:
             _tell(f"{error}; name another path with {error.option}, or: {again}")
         case DumbbellError():
             _tell(error)
+            return 1 if _is_of_algorithm(error) else 2
         case _:
             return _tell_failure(error)
     return 2
+
+
+def _is_of_algorithm(error: Exception) -> bool:
+    """Whether a custom algorithm returned what is not valid, or ended the process."""
+    from dumbbell.engine.simulation import is_raised_in_simulation
+
+    return is_raised_in_simulation(error)
 
 
 def _usage_error(error: TyperException) -> str:

@@ -83,7 +83,7 @@ def shared_of(file: Path) -> Shared:
     if re.search(r"^\[\[?sweep\b", text, re.M):
         from dumbbell.sweeps.plan import Sweep
 
-        text = Sweep.load(file).first().to_toml()
+        text = Sweep.load(file).experiment(0).to_toml()
     return Shared(text, traces=_traces(text, file.parent))
 
 

@@ -10,7 +10,9 @@ from dumbbell.dossier.measures import Runs
 from dumbbell.engine.progress import Progress, silent
 from dumbbell.engine.simulation import is_raised_in_simulation
 from dumbbell.errors import DumbbellError
+from dumbbell.experiment.files import write_text
 from dumbbell.sweeps.drive import run_sweep
+from dumbbell.sweeps.work import FAILED_POINT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,8 +55,11 @@ class Bench:
         The sweep has its own seeds unless `seeds` says how many.
 
         Raises:
-            FailedRunError: If an algorithm raises an exception or hangs.
+            FailedRunError: If an algorithm raises an exception or hangs. It names the experiment
+                file of the path on which the algorithm raised.
         """
+        file = f"scenarios/failed-{place.replace('/', '-')}.toml"
+        (self.folder / file).unlink(missing_ok=True)
         watch = _Watch(self.progress, place)
         try:
             swept = run_sweep(
@@ -68,11 +73,20 @@ class Bench:
         except Exception as error:
             if not is_raised_in_simulation(error):
                 raise
-            where = "".join(f", {note}" for note in getattr(error, "__notes__", []))
-            raise FailedRunError(f"it raised {type(error).__name__}: {error}{where}") from error
+            experiment = sweep.experiment(getattr(error, FAILED_POINT))
+            write_text(self.folder / file, experiment.to_toml())
+            raise FailedRunError(f"{_told(error)}; the path is {file}") from error
         self.made += swept.made
         self.found += swept.total - swept.made
         return Runs(swept.dataset, grid)
+
+
+def _told(error: Exception) -> str:
+    """What an algorithm did; a `DumbbellError` says where by itself."""
+    if isinstance(error, DumbbellError):
+        return f"it failed: {error}"
+    where = "".join(f", {note}" for note in getattr(error, "__notes__", []))
+    return f"it raised {type(error).__name__}: {error}{where}"
 
 
 @dataclass

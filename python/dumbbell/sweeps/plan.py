@@ -7,7 +7,7 @@ import random
 import re
 from dataclasses import dataclass
 from functools import cache
-from itertools import product
+from itertools import islice, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -171,13 +171,14 @@ class Sweep:
                 scenario, cost, warnings = self._parsed.point(written, self._environment)
             yield Point(number, columns, scenario, cost, tuple(warnings))
 
-    def first(self) -> Experiment:
-        """The experiment of the first point, with its own values of the axes.
+    def experiment(self, number: int) -> Experiment:
+        """The experiment of a point, with its own values of the axes.
 
         Raises:
             ExperimentError: If it is not valid.
         """
-        values = (written for block in self._blocks() for written, _ in block[0])
+        parts = next(islice(product(*self._blocks()), number, None))
+        values = (written for part in parts for written, _ in part)
         overrides = [f"{axis.key}={value}" for axis, value in zip(self.axes, values, strict=True)]
         return Experiment.parse(without_sweep(self.text), overrides=overrides)
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     Tables = dict[str, pl.DataFrame]
 
 SUMMARIES: Final = ("runs", "flows", "links")  # the tables that are kept of every run
+FAILED_POINT: Final = "failed_point"  # an attribute of exceptions: in which point they were raised
 SERIES: Final = ("series", "link_series")  # those that are kept too if time series are asked for
 
 
@@ -120,6 +121,9 @@ def simulate(
             output = simulation.simulate(json.dumps(scenario), algorithms, sources, monitor.run)
         except _core.ScenarioError as error:
             raise DumbbellError(f"{error} (run {run.name}, seed {run.seed})") from None
+        except Exception as error:
+            setattr(error, FAILED_POINT, run.point.number)
+            raise
         monitor.over, monitor.cost = monitor.over + monitor.cost, 0.0
         finished.append(FinishedRun(number, _participants(scenario), output))
         scenarios.append(scenario)
