@@ -373,15 +373,29 @@ def test_a_gate_exits_with_1_and_writes_junit(tmp_path: Path) -> None:
     gate, junit = tmp_path / "gate.toml", tmp_path / "junit.xml"
     gate.write_text('[limits]\n"loss-own" = 0.0\n[share]\n"loss-own" = 0.0\n"idle-own" = 1.0\n')
     out = str(tmp_path / "out")
-    arguments = ["evaluate", "bbr", "--out", out, "--clauses", "5.1.3", "--paths", "4"]
+    arguments = ["evaluate", "bbr", "--out", out, "--clauses", "5.1.3,6.1", "--paths", "4"]
     arguments += ["--search", "0", "--gate", str(gate), "--junit", str(junit)]
     done = CliRunner().invoke(app, arguments)
     assert done.exit_code == 1
     assert "Allowed: 0 %" in done.output
     [suite] = ElementTree.parse(junit).getroot()
-    assert (suite.get("tests"), suite.get("failures")) == ("1", "1")
+    assert (suite.get("tests"), suite.get("failures")) == ("2", "1")
     gate.write_text('[share]\n"loss-own" = 1.0\n')
     assert CliRunner().invoke(app, arguments).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "more"),
+    [(["--clauses", "5.1.2"], "5.1.2,loss-own"), (["--pack", "tcpeval"], "loss-own")],
+)
+def test_a_gate_on_a_measure_that_is_not_run_is_refused(
+    tmp_path: Path, options: list[str], more: str
+) -> None:
+    (tmp_path / "gate.toml").write_text('[share]\n"loss-own" = 0.0\n')
+    said = complaint_of(
+        "evaluate", "reno", "--out", "a", *options, "--gate", "gate.toml", cwd=tmp_path
+    )
+    assert said == f"--gate: share.loss-own: this measure is not run; write --clauses {more}"
 
 
 def test_several_algorithms_stand_side_by_side(tmp_path: Path) -> None:

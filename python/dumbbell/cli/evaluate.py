@@ -58,6 +58,8 @@ def evaluate_algorithms(
     is_real = backend == "linux"
     packs = pack.split(",") if pack else []
     sections = clauses.split(",") if clauses else ([] if packs else None)
+    sections = None if sections == ["all"] else sections
+    thresholds.check_run(sections)
     dossiers = []
     with progress_bar("collecting evidence") as progress:
         for name in algorithms:
@@ -66,7 +68,7 @@ def evaluate_algorithms(
                 evaluate(
                     name,
                     folder,
-                    sections=None if sections == ["all"] else sections,
+                    sections=sections,
                     paths=paths or (_REAL_PATHS if is_real else _QUICK_PATHS if quick else PATHS),
                     search=(0 if quick or is_real else SEARCHED) if search is None else search,
                     limits=thresholds.limits,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from xml.etree import ElementTree
 
 from dumbbell.dossier import words
-from dumbbell.dossier.clauses import check_measures
+from dumbbell.dossier.clauses import check_measures, choose
 from dumbbell.errors import DumbbellError, in_file, unknown
 from dumbbell.experiment.files import read_text, write_text
 
@@ -63,6 +63,19 @@ class Gate:
             if not value <= 1:
                 raise DumbbellError(f"{path}: share.{name}: {value:g} is not between 0 and 1")
         return cls(limits, share)
+
+    def check_run(self, sections: Sequence[str] | None) -> None:
+        """Raises `DumbbellError` if these clauses (all if None) leave out a measure with a share.
+
+        A gate would pass what was never run.
+        """
+        run = {measure.id for clause in choose(sections, {}) for measure in clause.measures}
+        for name in self.share:
+            if name not in run:
+                more = ",".join([*(sections or ()), name])
+                raise DumbbellError(
+                    f"--gate: share.{name}: this measure is not run; write --clauses {more}"
+                )
 
     def broken(self, dossier: Dossier) -> list[Breach]:
         """The thresholds that the algorithm of a dossier exceeds."""
