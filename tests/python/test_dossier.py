@@ -139,6 +139,15 @@ def test_what_is_said_of_the_flows_beside_is_what_scenarios_have() -> None:
     assert said == "The flows beside the algorithm are Reno's and CUBIC's: no BBR, and no other."
 
 
+def test_a_changed_limit_has_not_the_reason_of_the_first() -> None:
+    [clause] = choose(["loss-own"], {"loss-own": 2.0})
+    [measure] = clause.measures
+    assert measure.limit == 2.0
+    assert measure.reason == "The author of this dossier changed it from 2 % to 200 %."
+    [same] = choose(["loss-own"], {"loss-own": 0.02})
+    assert "BBRv3 tolerates" in same.measures[0].reason
+
+
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_the_search_begins_on_the_paths_of_the_design(name: str) -> None:
     scenario = Scenario(name)

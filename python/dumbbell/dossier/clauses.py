@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from dumbbell.dossier.measures import KINDS, Kind
+from dumbbell.dossier.words import with_unit
 from dumbbell.errors import DumbbellError, unknown
 
 if TYPE_CHECKING:
@@ -33,6 +34,14 @@ class Measure:
     def id(self) -> str:
         """Its name in files: ``loss-own``."""
         return f"{self.kind.name.replace('_', '-')}-{self.scenario}"
+
+    def changed(self, limit: float) -> Measure:
+        """The same with another limit, for which the reason of the first one is none."""
+        if limit == self.limit:
+            return self
+        first, other = (with_unit(self.kind.column, one) for one in (self.limit, limit))
+        reason = f"The author of this dossier changed it from {first} to {other}."
+        return replace(self, limit=limit, reason=reason)
 
     def file(self, which: str) -> str:
         """The experiment file of its `WORST` or `SIMPLEST` path, within a dossier."""
@@ -100,7 +109,7 @@ def choose(sections: Sequence[str] | None, limits: Mapping[str, float]) -> list[
     chosen = []
     for clause in clauses():
         kept = tuple(
-            replace(measure, limit=limits.get(measure.id, measure.limit))
+            measure.changed(limits.get(measure.id, measure.limit))
             for measure in clause.measures
             if sections is None or clause.section in sections or measure.id in sections
         )
