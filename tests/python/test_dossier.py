@@ -407,6 +407,15 @@ def test_a_gate_on_a_measure_that_is_not_run_is_refused(
     assert said == f"--gate: share.loss-own: this measure is not run; write --clauses {more}"
 
 
+def test_lines_of_the_same_measure_name_their_scenarios(tmp_path: Path) -> None:
+    names = ["loss-own", "harm-existing", "harm-one-of-five"]
+    evaluate("reno", tmp_path, sections=names, paths=1, search=0)
+    text = (tmp_path / "dossier.md").read_text()
+    assert "- Packets dropped above 2 %: Reno on" in text
+    for scenario in ("existing", "one-of-five"):
+        assert f"- Throughput taken from standard flows above 50 % (scenario {scenario}): " in text
+
+
 def test_several_algorithms_stand_side_by_side(tmp_path: Path) -> None:
     arguments = ["evaluate", "reno,cubic", "--out", str(tmp_path), "--clauses", "5.1.3"]
     done = CliRunner().invoke(app, [*arguments, "--paths", "2", "--search", "0"])

@@ -81,10 +81,13 @@ def shares(evidence: Evidence, dossier: Dossier) -> str:
 
 
 def sentence(evidence: Evidence, dossier: Dossier) -> str:
-    """The evidence in a sentence."""
+    """The evidence in a sentence, with the scenario where several have the same measure."""
+    measure = evidence.measure
+    same = [one for one in dossier.evidence if one.measure.kind.name == measure.kind.name]
+    what = limit(measure) + (f" (scenario {measure.scenario})" if len(same) > 1 else "")
     if evidence.failure:
-        return f"{limit(evidence.measure)}: not tested, because {evidence.failure}."
-    return f"{limit(evidence.measure)}: {shares(evidence, dossier)}."
+        return f"{what}: not tested, because {evidence.failure}."
+    return f"{what}: {shares(evidence, dossier)}."
 
 
 def named(evidence: Evidence, dossier: Dossier) -> str:
