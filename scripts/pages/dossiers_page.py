@@ -17,6 +17,7 @@ from dumbbell import _core
 from dumbbell.display import Column
 from dumbbell.dossier import evaluate
 from dumbbell.dossier.clauses import clauses
+from dumbbell.dossier.verdict import Share
 from dumbbell.dossier.words import label, with_unit
 from dumbbell.experiment.files import write_text
 
@@ -88,12 +89,19 @@ def _evaluated(cc: str, paths: int) -> dict[str, Any]:
     return {
         "clauses": {one.clause.section: one.verdict(cc) for one in dossier.findings},
         "measures": {
-            one.measure.id: [share.beyond, share.paths, share.low, share.high]
+            one.measure.id: [share.beyond, share.paths]
             for finding in dossier.findings
             for one in finding.evidence
             if (share := one.shares.get(cc))
         },
     }
+
+
+def _with_bounds(of: dict[str, Any]) -> dict[str, Any]:
+    """The data of an algorithm with the bounds of each share, by its counts."""
+    shares = {name: Share(*counts[:2]) for name, counts in of["measures"].items()}
+    measures = {name: [one.beyond, one.paths, one.low, one.high] for name, one in shares.items()}
+    return of | {"measures": measures}
 
 
 def write(docs: Path, paths: int, named: list[str]) -> Path:
@@ -119,7 +127,8 @@ def write(docs: Path, paths: int, named: list[str]) -> Path:
     page = [_INTRODUCTION.format(paths=paths), "\n".join([head, *rows]), names, kernel, _AGAIN]
     path = docs / "explanation/dossiers.md"
     write_text(path, "\n\n".join(part.strip() for part in page if part) + "\n")
-    data = {"version": _core.__version__, "paths": paths, "algorithms": found}
+    bounded = {cc: _with_bounds(one) for cc, one in found.items()}
+    data = {"version": _core.__version__, "paths": paths, "algorithms": bounded}
     write_text(file, json.dumps(data) + "\n")
     return path
 

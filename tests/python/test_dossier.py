@@ -27,7 +27,7 @@ from dumbbell.dossier.outcome import Options
 from dumbbell.dossier.packs import Pack, Packed
 from dumbbell.dossier.page import again
 from dumbbell.dossier.scenarios import FOLDER, Scenario
-from dumbbell.dossier.verdict import Share, together
+from dumbbell.dossier.verdict import Share, bounds, together
 from dumbbell.dossier.words import heading
 from dumbbell.engine.runner import run_all, run_each
 
@@ -94,18 +94,31 @@ class Stays(WindowRule):
 @pytest.mark.parametrize(
     ("beyond", "paths", "low", "high"),
     [
-        (81, 263, 0.2553, 0.3662),
-        (15, 148, 0.0624, 0.1605),
-        (0, 20, 0.0, 0.1611),
-        (1, 29, 0.0061, 0.1718),
+        (81, 263, 0.2527, 0.3676),
+        (15, 148, 0.0578, 0.1617),
+        (0, 20, 0.0, 0.1684),
+        (1, 29, 0.0009, 0.1776),
     ],
 )
-def test_shares_have_the_intervals_of_newcombe_s_table(
+def test_shares_have_the_exact_intervals_of_newcombe_s_table(
     beyond: int, paths: int, low: float, high: float
 ) -> None:
-    """Newcombe, Statistics in Medicine 17 (1998), table I, method 3."""
-    share = Share(beyond, paths)
-    assert (share.low, share.high) == pytest.approx((low, high), abs=5e-5)
+    """Newcombe, Statistics in Medicine 17 (1998), table I, method 5: 2.5 % on either side."""
+    assert bounds(beyond, paths, 0.025) == pytest.approx((low, high), abs=5e-5)
+
+
+def test_a_verdict_is_wrong_in_at_most_5_of_100_dossiers_for_any_paths() -> None:
+    """The probabilities of the counts that give one where a tenth of all paths is beyond."""
+    for paths in range(1, 121):
+        chance = [
+            math.comb(paths, beyond) * 0.1**beyond * 0.9 ** (paths - beyond)
+            for beyond in range(paths + 1)
+        ]
+        verdicts = [Share(beyond, paths).verdict for beyond in range(paths + 1)]
+        for verdict, fewest in (("for", 29), ("against", 2)):
+            wrong = [p for p, one in zip(chance, verdicts, strict=True) if one == verdict]
+            assert sum(wrong) <= 0.05
+            assert bool(wrong) == (paths >= fewest)
 
 
 def test_a_share_surely_below_or_above_a_tenth_is_evidence() -> None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from dumbbell.dossier import Dossier
     from dumbbell.dossier.gate import Breach
 
-_QUICK_PATHS: Final = 36  # the fewest that can be evidence for an algorithm
+_QUICK_PATHS: Final = 36  # 29 are the fewest that can be evidence for an algorithm
 _REAL_PATHS: Final = 3  # each of them takes as long as it lasts
 
 

@@ -178,8 +178,8 @@ def markdown(of: Dossier) -> str:
     lines = [
         f"# Evaluation of {words.label(of.cc)} by RFC 9743",
         f"{words.heading(of)}.",
-        f"Against: the 95 % interval of the share of paths beyond a limit lies above "
-        f"{100 * TOLERATED:.0f} %; for: below; open: it includes {100 * TOLERATED:.0f} %. "
+        f"Against: with a confidence of 95 % more than {100 * TOLERATED:.0f} % of all such paths "
+        "are beyond a limit (exact binomial bound); for: less; open: neither. "
         f"{'Real packets are' if of.backend == 'linux' else 'A simulation is'} initial evidence. "
         f"{of.paths} random paths for each scenario; dumbbell {_core.__version__}.",
         of.table().markdown().rstrip() if of.findings else "",
