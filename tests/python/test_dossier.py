@@ -128,6 +128,18 @@ def test_a_share_surely_below_or_above_a_tenth_is_evidence() -> None:
     assert Share(0, 0).verdict == "not tested"
 
 
+def test_the_chances_of_for_in_the_guide_are_those_of_100_paths() -> None:
+    def chance(share: float) -> float:
+        return sum(
+            math.comb(100, beyond) * share**beyond * (1 - share) ** (100 - beyond)
+            for beyond in range(101)
+            if Share(beyond, 100).verdict == "for"
+        )
+
+    found = [chance(0.02), chance(0.05), chance(0.02) ** 8, chance(0.05) ** 8]
+    assert [round(100 * one) for one in found] == [95, 44, 66, 0]
+
+
 def test_one_measure_against_an_algorithm_is_a_verdict_on_the_clause() -> None:
     assert together(["for", "against", "inconclusive"]) == "against"
     assert together(["for", "inconclusive"]) == "inconclusive"
