@@ -206,7 +206,7 @@ def scenarios() -> str:
     for file in sorted(FOLDER.glob("*.toml")):
         where = f"[`{file.stem}`](../../{file.relative_to(ROOT)})"
         scenario = Scenario(file.stem)
-        ranges = ", ".join(_range(key, values) for key, values in scenario.axes.items())
+        ranges = words.ranges(scenario)
         rows.append((where, _cell(scenario.title), scenario.content["duration"], ranges))
     return _table(("scenario", "what it is", "runs for", "paths"), rows)
 
@@ -226,16 +226,6 @@ def packs() -> str:
         parts += ["Not as in the document:\n", "".join(f"- {text}\n" for text in pack.differs)]
         parts += ["Not here:\n", "".join(f"- {text}\n" for text in pack.missing)]
     return "\n".join(parts)
-
-
-def _range(key: str, values: object) -> str:
-    """The values of an axis in a few words."""
-    name = words.named_key(key)
-    if isinstance(values, dict) and "from" in values:
-        text = f"{values['from']} to {values['to']}"
-        return f"{name} {values['as'].replace('{}', text) if 'as' in values else text}"
-    listed = values["values"] if isinstance(values, dict) else values
-    return f"{name} {' or '.join(map(str, listed))}"  # type: ignore[arg-type]
 
 
 def _explained(topic: str) -> tuple[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import html
 import json
 import math
@@ -384,6 +385,37 @@ def test_a_failing_algorithm_exits_with_1_and_its_path_fails_again(
     (tmp_path / "fails.py").write_text(FAILS.format(what="pass"))
     assert dumbbell("evaluate", "fails.py:Fails", "--out", "out", *options, cwd=tmp_path)
     assert not (tmp_path / "out/scenarios/failed-own.toml").exists()
+
+
+def test_a_dossier_has_the_method_and_runs_from_its_folder(tmp_path: Path) -> None:
+    (tmp_path / "src").mkdir()
+    source = tmp_path / "src/stays.py"
+    source.write_text(STAYS)
+    options = ["--clauses", "loss-own", "--paths", "1", "--search", "1"]
+    done = dumbbell("evaluate", "src/stays.py:Stays", "--out", "out", *options, cwd=tmp_path)
+    assert done.returncode == 0
+    digest = hashlib.sha256(source.read_bytes()).hexdigest()
+    content = json.loads((tmp_path / "out/dossier.json").read_text())["method"]
+    assert content["source"] == {"file": "stays.py", "sha256": digest}
+    [scenario] = content["scenarios"]
+    assert (scenario["name"], scenario["seed"], content["searched"]) == ("own", 1, 1)
+    text = (tmp_path / "out/dossier.md").read_text()
+    assert f"`src/stays.py:Stays` of stays.py, SHA-256 {digest}." in text
+    assert "Scenario `own`: Flows of one algorithm on a tail-drop link. 30 s; seed 1" in text
+    assert "rate 5 Mbit/s to 500 Mbit/s" in text
+    source.unlink()
+    again = dumbbell("run", "scenarios/loss-own-worst.toml", "--out", "w", cwd=tmp_path / "out")
+    assert again.returncode == 0
+
+
+def test_a_class_that_imports_other_files_is_not_copied(tmp_path: Path) -> None:
+    (tmp_path / "helper.py").write_text("LEAST = 2\n")
+    (tmp_path / "needs.py").write_text("from helper import LEAST\n" + STAYS)
+    cc = f"{tmp_path / 'needs.py'}:Stays"
+    evaluate(cc, tmp_path / "out", sections=["loss-own"], paths=1, search=1)
+    assert not (tmp_path / "out/scenarios/needs.py").exists()
+    [flow] = tomllib.loads((tmp_path / "out/scenarios/loss-own-worst.toml").read_text())["flow"]
+    assert flow["cc"] == cc
 
 
 def test_an_algorithm_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

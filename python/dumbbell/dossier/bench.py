@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from dumbbell.dossier.measures import Runs
+from dumbbell.dossier.source import write_path
 from dumbbell.engine.progress import Progress, silent
 from dumbbell.engine.simulation import is_raised_in_simulation
 from dumbbell.errors import DumbbellError
-from dumbbell.experiment.files import write_text
 from dumbbell.sweeps.drive import run_sweep
 from dumbbell.sweeps.work import FAILED_POINT
 
@@ -74,7 +74,7 @@ class Bench:
             if not is_raised_in_simulation(error):
                 raise
             experiment = sweep.experiment(getattr(error, FAILED_POINT))
-            write_text(self.folder / file, experiment.to_toml())
+            write_path(self.folder / file, experiment)
             raise FailedRunError(f"{_told(error)}; the path is {file}") from error
         self.made += swept.made
         self.found += swept.total - swept.made

@@ -18,6 +18,7 @@ from dumbbell.dossier.packs import Pack, run_pack
 from dumbbell.dossier.real import measure as measure_real
 from dumbbell.dossier.scenarios import Scenario, is_for_media
 from dumbbell.dossier.search import Search, start_of
+from dumbbell.dossier.source import write_path
 from dumbbell.dossier.verdict import Share
 from dumbbell.engine.progress import Progress, silent
 from dumbbell.errors import DumbbellError, ExperimentError, OverwriteError
@@ -220,4 +221,4 @@ def write_scenarios(dossier: Dossier) -> None:
     """Writes the experiment files of the worst and of the simplest path of every measure."""
     for one in dossier.evidence:
         for which, _, experiment in dossier.paths_of(one):
-            write_text(dossier.folder / one.measure.file(which), experiment.to_toml())
+            write_path(dossier.folder / one.measure.file(which), experiment)

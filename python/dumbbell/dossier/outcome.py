@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
@@ -12,8 +13,9 @@ from dumbbell import _core
 from dumbbell.display import Column, Table
 from dumbbell.dossier.clauses import SIMPLEST, WORST
 from dumbbell.dossier.scenarios import Scenario
+from dumbbell.dossier.source import source_of
 from dumbbell.dossier.verdict import MARKS, TOLERATED, Share, Verdict, together
-from dumbbell.dossier.words import label
+from dumbbell.dossier.words import label, ranges
 
 if TYPE_CHECKING:
     import pathlib
@@ -27,6 +29,9 @@ if TYPE_CHECKING:
 
 SCHEMA: Final = 1
 """The version of ``dossier.json``; it changes when a key changes its meaning."""
+
+_STACK: Final = 'simulated, stack = "linux"'
+"""What runs TCP in all scenarios, except for what they vary."""
 
 _STRONGEST: Final = 3
 
@@ -222,9 +227,31 @@ class Dossier:
             "runs": self.runs,
             "tolerated": TOLERATED,
             "failures": self.failures,
+            "method": self.method(),
             "clauses": [self._clause(finding) for finding in self.findings],
             "packs": [pack.to_json() for pack in self.packs],
             "untested": [vars(one) for one in self.untested],
+        }
+
+    def method(self) -> dict[str, Any]:
+        """What was run: the source of the algorithm, the stack, and how paths were drawn."""
+        real = f"the kernel's TCP, Linux {platform.release()}"
+        names = dict.fromkeys(one.measure.scenario for one in self.evidence)
+        scenarios = [Scenario(name) for name in names]
+        return {
+            "source": source_of(self.cc),
+            "stack": real if self.backend == "linux" else _STACK,
+            "searched": self.options.search,
+            "scenarios": [
+                {
+                    "name": one.name,
+                    "title": one.title,
+                    "duration": one.content["duration"],
+                    "seed": one.seed,
+                    "paths": ranges(one),
+                }
+                for one in scenarios
+            ],
         }
 
     def _clause(self, finding: Finding) -> dict[str, Any]:

@@ -173,6 +173,27 @@ def draw(of: Dossier, one: Evidence) -> Figure:
     return figure
 
 
+def _method(of: Dossier) -> list[str]:
+    """What was run, a sentence each."""
+    method, source = of.method(), of.method()["source"]
+    own = f" of {source['file']}, SHA-256 {source['sha256']}" if source else ""
+    lines = [
+        f"Algorithm: `{of.cc}`{own}.",
+        f"TCP: {method['stack']}. Made by dumbbell {_core.__version__}: `{again(of)}`.",
+    ]
+    if of.findings:
+        lines.append(
+            f"Paths: {of.paths} for each scenario, drawn at random from the ranges below; "
+            f"{method['searched']} more for each measure in search of the worst."
+        )
+    lines += [
+        f"Scenario `{one['name']}`: {one['title']}. {one['duration']}; seed {one['seed']} of the "
+        f"paths; {one['paths']}."
+        for one in method["scenarios"]
+    ]
+    return lines
+
+
 def markdown(of: Dossier) -> str:
     """The dossier as Markdown, as an appendix of an Internet-Draft has it."""
     lines = [
@@ -183,6 +204,8 @@ def markdown(of: Dossier) -> str:
         f"{'Real packets are' if of.backend == 'linux' else 'A simulation is'} initial evidence. "
         f"{of.paths} random paths for each scenario; dumbbell {_core.__version__}.",
         of.table().markdown().rstrip() if of.findings else "",
+        "## Method",
+        "\n".join(f"- {text}" for text in _method(of)),
     ]
     if of.untested:
         lines.append("## Not tested")

@@ -100,13 +100,18 @@ class Scenario:
 
     def places(self, count: int) -> list[Place]:
         """Where the first `count` paths of the design are, those of the grids included."""
-        first, *grids = self.content["sweep"]
+        _, *grids = self.content["sweep"]
         axes = len(self.axes) - sum(len(table) for table in grids)
         sizes = [_size(values) for table in grids for values in table.values()]
         steps = [[(at + 0.5) / size for at in range(size)] for size in sizes]
         rows = -(-count // prod(sizes))
-        drawn = positions("random", rows, axes, first.get("seed", 1))
+        drawn = positions("random", rows, axes, self.seed)
         return [(*row, *grid) for row in drawn for grid in product(*steps)][:count]
+
+    @property
+    def seed(self) -> int:
+        """The seed from which the paths are drawn."""
+        return int(self.content["sweep"][0].get("seed", 1))
 
     def first(self, count: int) -> list[dict[str, Any]]:
         """The settings of the first `count` paths of the design."""

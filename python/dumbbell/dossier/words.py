@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from dumbbell.display import Column
     from dumbbell.dossier.clauses import Measure
     from dumbbell.dossier.outcome import Dossier, Evidence
+    from dumbbell.dossier.scenarios import Scenario
     from dumbbell.dossier.search import Path
 
 _NAMES = {
@@ -99,6 +100,20 @@ def named(evidence: Evidence, dossier: Dossier) -> str:
 def path(settings: Mapping[str, Any]) -> str:
     """A path in words: ``rate 8.8 Mbit/s, queue 0.35 BDP, base RTT 121 ms, flows 8``."""
     return ", ".join(f"{named_key(key)} {_short(value)}" for key, value in settings.items())
+
+
+def ranges(scenario: Scenario) -> str:
+    """The paths of a scenario: ``rate 5 Mbit/s to 200 Mbit/s, base RTT 10 ms to 150 ms``."""
+    return ", ".join(_range(key, values) for key, values in scenario.axes.items())
+
+
+def _range(key: str, values: Any) -> str:
+    name = named_key(key)
+    if isinstance(values, dict) and "from" in values:
+        text = f"{values['from']} to {values['to']}"
+        return f"{name} {values['as'].replace('{}', text) if 'as' in values else text}"
+    listed = values["values"] if isinstance(values, dict) else values
+    return f"{name} {' or '.join(map(str, listed))}"
 
 
 def named_key(key: str) -> str:

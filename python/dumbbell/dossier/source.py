@@ -1,0 +1,45 @@
+"""The source of a class of one's own: what identifies it, and a copy beside its paths."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dumbbell.experiment import user_code
+from dumbbell.experiment.files import write_text
+
+if TYPE_CHECKING:
+    from dumbbell.experiment.model import Experiment
+
+
+def source_of(cc: str) -> dict[str, str] | None:
+    """File, or module, and SHA-256 of a class of one's own; None for other algorithms.
+
+    If it imports other files of the user's, the hash is of all of them.
+    """
+    if not user_code.is_custom(cc):
+        return None
+    name, digest = user_code.find(cc)
+    return {"file": Path(name.rpartition(":")[0]).name, "sha256": digest}
+
+
+def write_path(file: Path, experiment: Experiment) -> None:
+    """Writes the experiment of a path, and beside it the files of its classes, which it names.
+
+    A class whose file imports other files of the user's is named as it is, and not copied.
+    """
+    flows = [flow.replace(cc=_copied(flow.cc, file.parent)) for flow in experiment.flows]
+    write_text(file, experiment.replace(flows=flows).to_toml())
+
+
+def _copied(cc: str, folder: Path) -> str:
+    home, colon, rest = cc.partition(":")
+    if not (user_code.is_custom(cc) and home.endswith(".py")):
+        return cc
+    path, content = Path(home), Path(home).read_bytes()
+    if user_code.find(cc)[1] != hashlib.sha256(content).hexdigest():
+        return cc
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / path.name).write_bytes(content)
+    return f"{path.name}{colon}{rest}"
