@@ -199,6 +199,15 @@ def test_compare_and_run_and_conformance_take_it() -> None:
     assert {one["cc"] for one in json.loads(done.stdout)["outcomes"]} == {"mine.py:Mine"}
 
 
+def test_a_class_is_named_where_a_built_in_algorithm_is(tmp_path: Path) -> None:
+    comparison = dumbbell.compare(["reno", Reno], against=Reno, duration="1 s")
+    assert list(comparison.results) == ["reno", "test_custom:Reno"]
+    sweep = dumbbell.sweep(experiment(Reno, duration="1 s"), {"flow.*.cc": ["reno", Reno]})
+    assert sweep.runs["cc"].to_list() == ["reno", "test_custom:Reno"]
+    dossier = dumbbell.evaluate(Reno, tmp_path / "out", sections=["5.1.1"], paths=1, search=0)
+    assert dossier.cc == "test_custom:Reno"
+
+
 @pytest.mark.usefixtures("mine")
 @pytest.mark.slow
 def test_the_command_line_shows_the_traceback_of_ones_own_code_alone() -> None:

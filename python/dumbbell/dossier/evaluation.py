@@ -23,6 +23,7 @@ from dumbbell.dossier.verdict import Share
 from dumbbell.engine.progress import Progress, silent
 from dumbbell.errors import DumbbellError, ExperimentError, OverwriteError
 from dumbbell.experiment.files import write_text
+from dumbbell.experiment.user_code import name_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -42,7 +43,7 @@ SEARCHED: Final = 60
 
 
 def evaluate(
-    cc: str,
+    cc: str | type,
     out: str | Path,
     *,
     sections: Sequence[str] | None = None,
@@ -62,7 +63,8 @@ def evaluate(
     experiment file for the worst path of each measure, and ``data/`` with the sweeps.
 
     Args:
-        cc: The algorithm: ``"bbr3"``, ``"cubic(beta=0.8)"``, ``"my.py:MyCC"``, ``"quinn:cubic"``.
+        cc: The algorithm: ``"bbr3"``, ``"cubic(beta=0.8)"``, ``"my.py:MyCC"``, ``"quinn:cubic"``,
+            or a class of `dumbbell.cc`.
         out: The folder; what is there from before is used again.
         sections: The clauses, such as ``["5.1.3"]``, or measures; all if not given.
         paths: How many random paths each scenario has.
@@ -84,6 +86,7 @@ def evaluate(
     """
     from dumbbell.dossier.page import write_dossier
 
+    cc = name_of(cc)
     chosen = clauses.choose(sections, limits or {})
     suites = [Pack.load(name) for name in packs]
     if backend == "linux" and (suites or search):

@@ -17,6 +17,7 @@ from dumbbell.engine.runner import Backend, run_into
 from dumbbell.errors import ExperimentError, QuantityError
 from dumbbell.experiment.model import Experiment, Flow, Link
 from dumbbell.experiment.quantities import TIME
+from dumbbell.experiment.user_code import name_of
 from dumbbell.results.summary import in_notebook, means
 
 if TYPE_CHECKING:
@@ -146,9 +147,9 @@ class Comparison:
 
 
 def compare(
-    cc: str | Sequence[str] = ("reno", "cubic", "bbr", "bbr3"),
+    cc: str | type | Sequence[str | type] = ("reno", "cubic", "bbr", "bbr3"),
     *,
-    against: str | None = None,
+    against: str | type | None = None,
     template: str | None = None,
     rate: str | None = None,
     rtt: str | None = None,
@@ -173,7 +174,7 @@ def compare(
     Flows start within 100 ms of each other, at random.
 
     Args:
-        cc: The algorithms, such as ``["reno", "cubic(hystart=off)"]``.
+        cc: The algorithms, such as ``["reno", "cubic(hystart=off)"]``, or classes of `dumbbell.cc`.
         against: An algorithm of which as many flows compete with each of the others.
         template: The kind of path, such as ``"leo"`` or ``"wifi(stations=2)"``; its options have
             rate and RTT.
@@ -206,10 +207,11 @@ def compare(
         OverwriteError: If `out` holds other results.
         TestbedError: If this machine lacks what real packets need.
     """
-    algorithms = [cc] if isinstance(cc, str) else list(cc)
-    rivals = [] if against is None else [against]
-    groups = [[name, *rivals] for name in algorithms] + [[name] for name in rivals]
     with _arguments(_ARGUMENTS):
+        algorithms = list(map(name_of, [cc] if isinstance(cc, str | type) else cc))
+        with _arguments({"cc": "against"}):
+            rivals = [] if against is None else [name_of(against)]
+        groups = [[name, *rivals] for name in algorithms] + [[name] for name in rivals]
         path = _path(template, rate, rtt)
         link = Link(name="bottleneck", queue=queue, aqm=aqm, loss=loss, **path)
         rtt = None if template else rtt or RTT

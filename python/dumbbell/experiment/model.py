@@ -26,7 +26,6 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from dumbbell import _core
 from dumbbell.errors import ExperimentError, in_file, printable
-from dumbbell.experiment import user_code
 from dumbbell.experiment.environment import Environment
 from dumbbell.experiment.files import read_text
 from dumbbell.experiment.quantities import as_json
@@ -219,12 +218,6 @@ class Flow(_Table):
     log: bool = False
     command: str | None = None
     server: str | None = None
-
-    def __post_init__(self) -> None:
-        """Checks every key; raises `ExperimentError` with all that are wrong."""
-        if isinstance(self.cc, type):
-            vars(self)["cc"] = user_code.name_of(self.cc)
-        super().__post_init__()
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -17,6 +17,7 @@ from typing import Final, TypeVar
 
 from dumbbell import _core
 from dumbbell.errors import QuantityError
+from dumbbell.experiment import user_code
 
 T = TypeVar("T")
 
@@ -57,19 +58,24 @@ def parse_probability(value: object) -> float:
 
 
 def as_json(value: object) -> str:
-    """A value as JSON; numbers that are not finite, or too large, become text: JSON has none."""
-    return json.dumps(_finite(value), ensure_ascii=False, default=str)
+    """A value as JSON, which has neither classes nor numbers that are not finite, or too large.
+
+    These become text; a class, which can only be an algorithm, the name of it.
+    """
+    return json.dumps(_plain(value), ensure_ascii=False, default=str)
 
 
-def _finite(value: object) -> object:
+def _plain(value: object) -> object:
     match value:
+        case type():
+            return user_code.name_of(value)
         case float() if not math.isfinite(value):
             return str(value)
         case int() if abs(value) > sys.float_info.max:
             return f"{'-' * (value < 0)}1e{int(math.log10(abs(value)))}"
         case Mapping():
-            return {str(key): _finite(item) for key, item in value.items()}
+            return {str(key): _plain(item) for key, item in value.items()}
         case list() | tuple():
-            return [_finite(item) for item in value]
+            return [_plain(item) for item in value]
         case _:
             return value

@@ -29,8 +29,10 @@ def is_custom(cc: str) -> bool:
     return _core.custom_algorithm(cc) is not None
 
 
-def name_of(algorithm: type) -> str:
-    """The name of a class in an experiment: ``my_module:MyCC``."""
+def name_of(algorithm: str | type) -> str:
+    """The text that names an algorithm in an experiment: ``my_module:MyCC`` for a class."""
+    if isinstance(algorithm, str):
+        return algorithm
     try:
         _check_class(algorithm, algorithm.__name__)
     except DumbbellError as error:
