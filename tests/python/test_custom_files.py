@@ -49,6 +49,13 @@ def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("yours.py:Mine", '"yours.py" cannot be read: No such file or directory'),
         ("yours:Mine", 'there is no module "yours" in the current folder'),
         ("mine.py:Fixed(gain=2)", "an unexpected keyword argument 'gain'; its options are window"),
+        ("mine.py:Fixed(window=abc)", 'option window cannot be "abc"; it takes a number without a'),
+        (
+            "mine.py:Fixed(rate=20 ms)",
+            'cannot be "20 ms"; it takes None or a number without a unit',
+        ),
+        ("mine.py:Alarm(again=2)", 'option again cannot be "2"; it takes on or off'),
+        ("mine.py:Fixed(window=1, window=2)", "has the option window twice; write it once"),
         ("mine.py:Mine(2)", '"mine.py:Mine(2)" is not an algorithm; write "my_module:MyCC"'),
         ("mine.py:", '"mine.py:" is not an algorithm; write "my_module:MyCC"'),
     ],

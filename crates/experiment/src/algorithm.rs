@@ -9,6 +9,7 @@ use crate::suggest::{did_you_mean, unknown};
 use dumbbell_cc::{Algorithm, ConfigError, ConnectionConfig, NAMES};
 use dumbbell_units::Time;
 use serde_json::Value;
+use std::collections::BTreeSet;
 
 /// Algorithms that need what only a UDT receiver reports.
 const UDT_ONLY: [&str; 2] = ["udt", "ar-udt"];
@@ -53,7 +54,11 @@ impl Custom {
         let is_form = || text.split('(').next().is_some_and(|head| head.contains(':'));
         let form = || ValueError(format!("\"{text}\" is not an algorithm; {CUSTOM}"));
         let Some((home, class)) = named else { return is_form().then(|| Err(form())) };
-        let options = read_options(options).ok_or_else(form);
+        let options =
+            read_options(options).ok_or_else(form).and_then(|options| match duplicate(&options) {
+                Some(key) => fail!("\"{text}\" has the option {key} twice; write it once"),
+                None => Ok(options),
+            });
         let (home, class) = (home.trim().to_owned(), class.to_owned());
         Some(options.map(|options| Custom { home, class, options }))
     }
@@ -63,14 +68,18 @@ fn is_word(char: char) -> bool {
     char.is_alphanumeric() || char == '_'
 }
 
+fn duplicate(options: &[(String, String)]) -> Option<&str> {
+    let mut seen = BTreeSet::new();
+    options.iter().map(|(key, _)| key.as_str()).find(|key| !seen.insert(*key))
+}
+
 fn read_options(text: &str) -> Option<Vec<(String, String)>> {
     let mut options: Vec<(String, String)> = Vec::new();
     for pair in text.split(',').map(str::trim).filter(|pair| !pair.is_empty()) {
         let (key, value) = pair.split_once('=')?;
         let (key, value) = (key.trim(), value.trim());
         let is_name = key.chars().all(is_word) && !key.starts_with(|c: char| c.is_numeric());
-        let is_new = options.iter().all(|(other, _)| other != key);
-        if key.is_empty() || value.is_empty() || value.contains(')') || !is_name || !is_new {
+        if key.is_empty() || value.is_empty() || value.contains(')') || !is_name {
             return None;
         }
         options.push((key.to_owned(), value.to_owned()));
@@ -161,6 +170,7 @@ mod tests {
             (json!("cubic(hystat=off)"), "no option \"hystat\" (did you mean \"hystart\"?)"),
             (json!("reno("), "\"reno(\" is not an algorithm; write NAME or"),
             (json!("a:B(1=2)"), "is not an algorithm; write \"my_module:MyCC\""),
+            (json!("a:B(x=1, y=2, x=3)"), "has the option x twice; write it once"),
             (json!("a:"), "is not an algorithm; write \"my_module:MyCC\""),
             (json!(7), "7 is not an algorithm"),
         ] {

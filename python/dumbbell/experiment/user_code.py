@@ -12,14 +12,14 @@ from __future__ import annotations
 import hashlib
 import inspect
 import marshal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from dumbbell import _core
 from dumbbell.errors import DumbbellError, ExperimentError
 from dumbbell.experiment.modules import read_module
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from dumbbell.cc import _Algorithm
 
@@ -42,14 +42,7 @@ def name_of(algorithm: str | type) -> str:
 
 def find(cc: str) -> tuple[str, str]:
     """Name and SHA-256 of the source of the custom algorithm that `cc` names."""
-    name, digest, cls, options = _load(cc)
-    signature = inspect.signature(cls)
-    try:
-        signature.bind(None, **options)
-    except TypeError as error:
-        known = [str(p) for p in list(signature.parameters.values())[1:]]
-        has = f"its options are {', '.join(known)}" if known else "it has no options"
-        raise DumbbellError(f"{name}: {error}; {has}") from None
+    name, digest, _, _ = _load(cc)
     return name, digest
 
 
@@ -79,7 +72,7 @@ def _load(cc: str) -> tuple[str, str, type[_Algorithm], dict[str, Any]]:
         there = f"; its algorithms are {', '.join(known)}" if known else ""
         raise DumbbellError(f'"{home}" has no class "{name}"{there}')
     _check_class(cls, f"{home}:{name}")
-    values = {key: _value(value) for key, value in options}
+    values = _values(f"{home}:{name}", cls, dict(options))
     return f"{home}:{name}", digest or _digest(cls), cls, values
 
 
@@ -93,15 +86,53 @@ def _digest(cls: type) -> str:
     return hashlib.sha256(source).hexdigest()
 
 
-def _value(text: str) -> bool | int | float | str:
-    if text in ("true", "on", "false", "off"):
-        return text in ("true", "on")
-    for number in (int, float):
+def _values(name: str, cls: type, options: Mapping[str, str]) -> dict[str, Any]:
+    """The values of a class's options: of the types that its constructor is annotated with."""
+    signature = inspect.signature(cls)
+    try:
+        signature.bind(None, **options)
+    except TypeError as error:
+        known = [str(p) for p in list(signature.parameters.values())[1:]]
+        has = f"its options are {', '.join(known)}" if known else "it has no options"
+        raise DumbbellError(f"{name}: {error}; {has}") from None
+    parameters = signature.parameters
+    return {
+        key: _value(f"{name}: option {key}", text, parameters.get(key))
+        for key, text in options.items()
+    }
+
+
+def _value(what: str, text: str, parameter: inspect.Parameter | None) -> object:
+    """The value of an option: of one of the types of its annotation, if there is one."""
+    types = _types(parameter.annotation) if parameter else _GUESSED
+    for kind in types:
         try:
-            return number(text)
-        except ValueError:
+            return _TYPES[kind][1](text)
+        except (ValueError, KeyError):
             pass
-    return text
+    valid = " or ".join(_TYPES[kind][0] for kind in types)
+    raise DumbbellError(f'{what} cannot be "{text}"; it takes {valid}')
+
+
+def _types(annotation: object) -> list[str]:
+    text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
+    named = {part.strip() for part in text.split("|")}
+    return [kind for kind in _TYPES if kind in named] if named <= _TYPES.keys() else _GUESSED
+
+
+_SWITCH: Final = {"true": True, "on": True, "false": False, "off": False}
+
+_TYPES: Final[dict[str, tuple[str, Callable[[str], object]]]] = {
+    "None": ("None", {"None": None}.__getitem__),
+    "bool": ("on or off", _SWITCH.__getitem__),
+    "int": ("a whole number", int),
+    "float": ("a number without a unit", float),
+    "str": ("a text", str),
+}
+"""The types of options in the order in which they are tried: what is valid, and how it is read."""
+
+_GUESSED: Final = ["bool", "int", "float", "str"]
+"""The types that are tried without an annotation, or with one of other types."""
 
 
 def _is_algorithm(value: object) -> bool:
