@@ -78,7 +78,7 @@ class _Controller(_Algorithm):
     """Base of the algorithms that set a window and a pacing rate."""
 
     cwnd: float
-    """Congestion window, packets; 1 or more."""
+    """Congestion window, packets; 1 to 1e15."""
     ssthresh: float
     """Slow start threshold, packets; infinite before slow start has ended, or without slow start.
     As in Linux, the transport uses it for the default pacing rate (twice the window per round trip
@@ -168,7 +168,10 @@ class WindowRule(_Algorithm):
 
     @abstractmethod
     def decrease(self, cwnd: float, path: Path, event: CongestionEvent) -> float:
-        """New window after congestion at the window `cwnd`, packets; raised to 2 if it is less."""
+        """New window after congestion at the window `cwnd`, packets; raised to 2 if it is less.
+
+        A window above `cwnd` (or 2) is an error.
+        """
 
     def observe(self, path: Path, ack: Ack) -> None:
         """Called for each acknowledgement, in any state, before the window grows."""

@@ -146,6 +146,17 @@ class WrongRule(Reno):
         return math.nan
 
 
+class Rises(Reno):
+    """Multiplies the window by a factor on congestion, but leaves 2 packets."""
+
+    def __init__(self, init: ConnectionConfig, factor: float) -> None:
+        super().__init__(init)
+        self.factor = factor
+
+    def decrease(self, cwnd: float, path: CCPath, event: CongestionEvent) -> float:
+        return max(2.0, self.factor * cwnd)
+
+
 class Unfinished(CongestionControl):
     """Lacks what it must have."""
 
@@ -252,15 +263,17 @@ def test_an_exception_comes_back_as_itself_with_where_and_when_it_was_raised() -
     [
         ("Answers(key=cwnd, value=nan)", "cwnd is NaN after on_ack, at 0."),
         ("Answers(key=cwnd, value=0.5)", "cwnd is 0.5 after on_ack, at 0."),
-        ("Answers(key=cwnd, value=inf)", "a window is a finite number of packets, 1 or more"),
+        ("Answers(key=cwnd, value=inf)", "a window is a number of packets from 1 to 1e15"),
         ("Answers(key=cwnd, value=text)", "cwnd is text after on_ack, at 0."),
         ("Answers(key=cwnd, value=1e-300)", "cwnd is 1e-300 after on_ack, at 0."),
         ("Answers(key=ssthresh, value=nan)", "ssthresh is NaN after on_ack, at 0."),
         ("Answers(key=pacing_rate, value=-1)", "pacing_rate is -1 after on_ack, at 0."),
+        ("Answers(key=cwnd, value=1e18)", "cwnd is 1000000000000000000 after on_ack, at 0."),
         ("Fixed(window=-1)", "cwnd is -1 after __init__, at 0"),
         ("Shows(all_of_it=on)", "the return value is 7 after inspect, at 0"),
         ("Shows(all_of_it=off)", "phase is 'up' after inspect, at 0"),
         ("WrongRule", "the increase is nan after increase, at 0."),
+        ("Rises(factor=1.5)", "; a decrease returns 0 packets or more, and at most the window"),
     ],
 )
 def test_an_answer_that_cannot_be_is_one_paragraph_that_names_the_class(cc: str, said: str) -> None:
@@ -269,6 +282,11 @@ def test_an_answer_that_cannot_be_is_one_paragraph_that_names_the_class(cc: str,
     assert str(error.value).startswith(f"test_custom:{cc}: ")
     assert said in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_a_decrease_may_leave_the_window_or_two_packets() -> None:
+    for factor in (1, 0):
+        assert run(f"test_custom:Rises({factor=})", "reno").flows["retransmitted"][0] > 0
 
 
 def test_an_algorithm_that_exits_is_refused_and_named() -> None:

@@ -9,6 +9,9 @@ use pyo3::prelude::*;
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
+/// Maximum window, packets. Larger ones have no fractions of a packet: an increase would be lost.
+pub const MAX_WINDOW: f64 = 1e15;
+
 /// Characters of a value that an error shows.
 const MOST_SHOWN: usize = 40;
 
@@ -134,7 +137,7 @@ impl PyAdapter {
         let py = object.py();
         let cwnd = object.getattr(intern!(py, "cwnd"))?;
         let cwnd = self.extract_number(&cwnd, method, "cwnd", now)?;
-        if !(cwnd >= 1.0 && cwnd.is_finite()) {
+        if !(1.0..=MAX_WINDOW).contains(&cwnd) {
             return Err(self.invalid_value(py, method, "cwnd", cwnd, now));
         }
         let ssthresh = object.getattr(intern!(py, "ssthresh"))?;
@@ -195,15 +198,15 @@ impl PyAdapter {
         now: Time,
     ) -> PyErr {
         let valid = match what {
-            "cwnd" => "a window is a finite number of packets, 1 or more",
+            "cwnd" => "a window is a number of packets from 1 to 1e15",
             "ssthresh" => "a threshold is a number of packets, 1 or more, or infinite",
             "pacing_rate" => "a pacing rate is a finite number of bytes/s above 0, or None",
             "timer" => {
                 "a timer is None or a time in s; after on_timer, later than the current time"
             }
             _ if method == "inspect" => "inspect returns a dict of names and numbers",
-            "the increase" => "an increase is finite and leaves a window of 1 packet or more",
-            _ => "a window after a decrease is a finite number of packets, 0 or more",
+            "the increase" => "an increase leaves a window of 1 to 1e15 packets",
+            _ => "a decrease returns 0 packets or more, and at most the window before it (or 2)",
         };
         let (name, value) = (&self.name, short(value.to_string()));
         user_error(py, &format!("{name}: {what} is {value} after {method}, at {now}; {valid}"))

@@ -1,13 +1,10 @@
 //! Adapter for `dumbbell.cc.WindowRule`: increase and decrease inside `Windowed`.
 
-use crate::custom::adapter::{PyAdapter, overrides};
+use crate::custom::adapter::{MAX_WINDOW, PyAdapter, overrides};
 use crate::custom::types;
 use dumbbell_cc::{Ack, CongestionEvent, Metric, Path, WindowRule};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
-
-/// Maximum window that is accepted, packets.
-const MAX_WINDOW: f64 = 1e15;
 
 #[derive(Debug)]
 pub struct PyWindowRule {
@@ -91,7 +88,7 @@ impl WindowRule for PyWindowRule {
             let arguments = (cwnd, adapter.path.bind(py), types::CongestionEvent(*event));
             let returned = object.call_method1("decrease", arguments)?;
             match returned.extract::<f64>() {
-                Ok(window) if window.is_finite() && window >= 0.0 => Ok(window),
+                Ok(window) if (0.0..=cwnd.max(2.0)).contains(&window) => Ok(window),
                 _ => {
                     Err(adapter.invalid_value(py, "decrease", "the new window", returned, path.now))
                 }
