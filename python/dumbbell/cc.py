@@ -164,7 +164,12 @@ class WindowRule(_Algorithm):
 
     @abstractmethod
     def increase(self, cwnd: float, acked: float, path: Path, ack: Ack) -> float:
-        """Increase of the window `cwnd` for `acked` acknowledged packets, packets."""
+        """Increase of the window `cwnd` for `acked` acknowledged packets, packets.
+
+        A negative one lowers the window, and the threshold of slow start to it: a delay-based rule
+        backs off so. It is not called in slow start, in recovery, or while the window does not
+        limit sending.
+        """
 
     @abstractmethod
     def decrease(self, cwnd: float, path: Path, event: CongestionEvent) -> float:

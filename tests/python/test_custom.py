@@ -313,6 +313,39 @@ def test_a_rule_has_its_slow_start_with_options_too() -> None:
     assert plain["sent"].to_list() == named["sent"].to_list()
 
 
+class Backoff(Early):
+    """Reno that takes a packet off for each 100 acknowledged while the queue delays by 20 ms."""
+
+    def increase(self, cwnd: float, acked: float, path: CCPath, ack: Ack) -> float:
+        assert path.srtt is not None
+        assert path.min_rtt is not None
+        if path.srtt - path.min_rtt > 0.02:
+            return -0.01 * acked
+        return super().increase(cwnd, acked, path, ack)
+
+
+def test_a_negative_increase_lowers_the_window_past_slow_start() -> None:
+    deep = [Link(name="bottleneck", rate="20 Mbit/s", delay="20 ms", queue="4 BDP")]
+    ours, renos = (run(cc, links=deep).summary("cc").row(0, named=True) for cc in (Backoff, Early))
+    assert ours["queue_delay_p95"] == pytest.approx(0.02, rel=0.1)
+    assert renos["queue_delay_p95"] > 0.03
+    assert ours["throughput"] == pytest.approx(renos["throughput"], rel=0.02)
+
+
+class Shrinking(Early):
+    """Takes a packet off at each acknowledgement, the one that ends slow start included."""
+
+    def increase(self, cwnd: float, acked: float, path: CCPath, ack: Ack) -> float:
+        return -1.0 if cwnd > 5 else 0.0
+
+
+def test_a_window_lowered_when_slow_start_ends_stays_low() -> None:
+    result = run(Shrinking)
+    assert result.flows["retransmitted"][0] == 0
+    assert result.series["cwnd"][1] > 10
+    assert result.series["cwnd"][-1] < 6
+
+
 class Alarm(CongestionControl):
     """Sets a timer once, or again and again to the present."""
 
