@@ -11,8 +11,10 @@ flow has its own instance. There are three base classes, from the simplest to th
 - `CongestionControl`: a call for each acknowledgement and each congestion event.
 
 Windows and thresholds are in packets, rates in bytes/s, times in s. The `Path` and `Ack` objects
-are reused for the next event: keep their values, not the objects. Draw random numbers from
-``init.seed`` only, so that the same seed gives the same run.
+are reused for the next event: keep their values, not the objects. State belongs into the instance:
+a variable of the module or of the class is shared by all flows of all runs, so that results depend
+on the order of the runs. Draw random numbers from ``init.seed`` only, so that the same seed gives
+the same run.
 
 An exception ends the run and is raised again from it. An invalid result, such as a window that is
 not a number, ends the run with a `DumbbellError`.
@@ -58,7 +60,7 @@ __all__ = [
 
 
 class _Algorithm(ABC):
-    """Base of all custom algorithms."""
+    """Base of all custom algorithms. An instance holds the state of one flow and nothing else."""
 
     _tier: ClassVar[Literal["rule", "round", "ack"]]
 
