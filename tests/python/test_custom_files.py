@@ -206,6 +206,14 @@ def test_compare_and_run_and_conformance_take_it() -> None:
     assert {one["cc"] for one in json.loads(done.stdout)["outcomes"]} == {"mine.py:Mine"}
 
 
+@pytest.mark.parametrize("transport", ["tcp", "udt"])
+def test_real_packets_refuse_a_class_and_say_where_it_runs(transport: str) -> None:
+    flow = Flow(cc="test_custom:Reno", transport=transport)
+    with pytest.raises(ExperimentError, match="classes run in the simulator only") as error:
+        dumbbell.run(experiment(flows=[flow]), backend="linux")
+    assert error.value.key == "flow[0].cc"
+
+
 def test_a_class_is_named_where_a_built_in_algorithm_is(tmp_path: Path) -> None:
     comparison = dumbbell.compare(["reno", Reno], against=Reno, duration="1 s")
     assert list(comparison.results) == ["reno", "test_custom:Reno"]

@@ -17,6 +17,7 @@ from dumbbell.engine.simulation import engine, simulate, stop_all, thread_pool
 from dumbbell.engine.store import Store, description, measurement_key, simulation_key
 from dumbbell.errors import DumbbellError, ExperimentError, Interrupted, in_file
 from dumbbell.experiment.model import Experiment
+from dumbbell.experiment.user_code import is_custom
 from dumbbell.results.result import Result, collect
 from dumbbell.results.storage import identity, machine, reserve
 from dumbbell.results.tables import RunOutput
@@ -200,8 +201,7 @@ def run_each(
         raise DumbbellError(f'backend: there is no "{backend}"; write simulator or linux')
     is_real = backend == "linux"
     resolved = [experiment.resolve() for experiment in experiments]
-    if not is_real:
-        _refuse_programs(resolved)
+    _refuse_others(resolved, is_real=is_real)
     flows = [flow for one in resolved for flow in one.flows if is_real and flow.transport == "tcp"]
     store = Store.default()
     with ExitStack() as held:
@@ -229,10 +229,14 @@ def run_each(
             raise
 
 
-def _refuse_programs(resolved: Sequence[Experiment]) -> None:
-    """Raises `ExperimentError` for a flow of another program, which the simulator cannot have."""
+def _refuse_others(resolved: Sequence[Experiment], *, is_real: bool) -> None:
+    """Raises `ExperimentError` for a flow that only the other backend can have."""
     for number, flow in (pair for one in resolved for pair in enumerate(one.flows)):
-        if flow.command is not None:
+        if is_real and is_custom(flow.cc):
+            problem = f'"{flow.cc}" is a class, and classes run in the simulator only'
+            advice = 'programs (command) can use an object of yours that "dumbbell bpf load" loads'
+            raise ExperimentError(f"{problem}; {advice}", key=f"flow[{number}].cc")
+        if not is_real and flow.command is not None:
             problem = 'a program sends real packets; run it with the backend "linux"'
             raise ExperimentError(problem, key=f"flow[{number}].command")
 
