@@ -161,6 +161,53 @@ def test_the_documented_program_sends_over_multipath_tcp(server: Server) -> None
     assert received() == DATA
 
 
+@pytest.fixture(scope="module")
+def own_object(build: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The object of the program in the documentation."""
+    if missing := build.lacking():
+        pytest.skip(f"{', '.join(missing)} not found")
+    folder = tmp_path_factory.mktemp("own")
+    (program,) = blocks(DOCUMENT, "c")
+    (folder / "mine.bpf.c").write_text(program)
+    command = [*build.COMPILE, "-c", "mine.bpf.c", "-o", "mine.o"]
+    subprocess.run(command, cwd=folder, check=True)
+    return folder / "mine.o"
+
+
+@in_kernel
+def test_an_object_of_the_user_drives_a_connection(own_object: Path, server: Server) -> None:
+    address, received = server
+    with bpf.load([str(own_object)]) as loaded, socket.socket() as connection:
+        assert loaded.kernel_names == {str(own_object): "mine"}
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"mine")
+        connection.connect(address)
+        connection.sendall(DATA)
+    assert received() == DATA
+    assert "mine" not in known().split()
+
+
+@in_kernel
+@pytest.mark.slow
+def test_an_object_of_the_user_stays_until_it_is_unloaded(own_object: Path) -> None:
+    bpf.load([str(own_object)], keep=True).close()
+    try:
+        assert bpf.entries()[-1] == bpf.Entry("mine", "mine", loaded=True, kept=True)
+        with pytest.raises(bpf.BpfError, match="the kernel has another algorithm of that name"):
+            bpf.load([str(own_object)])
+    finally:
+        bpf.unload(["mine"])
+    assert "mine" not in known().split()
+
+
+def test_a_path_without_an_object_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "mine.o"
+    with pytest.raises(bpf.BpfError, match="there is no such file"):
+        bpf.load([str(path)])
+    path.write_text("text")
+    with pytest.raises(bpf.BpfError, match=r"mine\.o cannot be loaded: "):
+        bpf.load([str(path)])
+
+
 @in_kernel
 @pytest.mark.slow
 def test_what_the_command_loads_stays_until_it_is_unloaded() -> None:

@@ -5,6 +5,9 @@ kernel as a congestion control. From then on any program may choose it by name f
 socket, with the socket option ``TCP_CONGESTION``. Here an algorithm has the name that it has in the
 simulator, ``lia``; in the kernel it is `kernel_name`'s, ``db_lia``.
 
+Objects of the user are named by their paths, ``./mine.o``; the kernel calls such an algorithm as
+its program does.
+
 A registration holds for the whole machine, in all its network namespaces. It ends with the process
 that made it, however that ends, unless it is kept; connections that use it go on until they close.
 """
@@ -24,7 +27,7 @@ from dumbbell.bpf import libbpf
 from dumbbell.errors import DumbbellError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 OBJECTS = Path(__file__).parent / "objects"
 
@@ -95,16 +98,24 @@ def available() -> bool:
 
 
 def entries() -> list[Entry]:
-    """All algorithms, and which of them the kernel has."""
+    """All algorithms, and which of them the kernel has; those of the user only if they are kept."""
     there = known()
-    return [
-        Entry(name, kernel_name(name), kernel_name(name) in there, _is_kept(name))
-        for name in names()
-    ]
+    ours = [(name, kernel_name(name)) for name in names()]
+    users = [(name, name) for name in sorted(_kept() - {*names()})]
+    return [Entry(*called, called[1] in there, called[0] in _kept()) for called in ours + users]
 
 
-def load(names: Iterable[str], *, keep: bool = False) -> ExitStack:
+class Loaded(ExitStack):
+    """What holds algorithms in the kernel until it is closed."""
+
+    kernel_names: Mapping[str, str]
+    """What the kernel calls each of them, by the names that `load` was given."""
+
+
+def load(names: Iterable[str], *, keep: bool = False) -> Loaded:
     """Puts algorithms into the kernel; with `keep` they stay until `unload` or the next boot.
+
+    `names` are algorithms of dumbbell, such as ``lia``, and paths of objects, such as ``./mine.o``.
 
     Those that it has already, by this process or another, are shared: the kernel forgets them when
     the last process that loaded them ends or closes them. What is returned holds them until it is
@@ -112,17 +123,18 @@ def load(names: Iterable[str], *, keep: bool = False) -> ExitStack:
     """
     wanted = list(dict.fromkeys(names))
     for name in wanted:
-        _check_name(name)
+        _check_loadable(name)
     if problem := missing():
         raise BpfError(f"{', '.join(wanted) or 'nothing'} cannot be loaded: {problem}")
     if keep:
         _mount()
-    with ExitStack() as links, ExitStack() as pins:
+    kernel_names = {}
+    with Loaded() as links, ExitStack() as pins:
         for name in wanted:
-            link = _obtain(name)
+            link, kernel_names[name] = _obtain_object(name) if _is_path(name) else _obtain(name)
             links.callback(os.close, link)
-            if keep and not _is_kept(name):
-                pin = _PINS / name
+            pin = _PINS / (kernel_names[name] if _is_path(name) else name)
+            if keep and not _is_kept(pin.name):
                 try:
                     libbpf.pin(link, pin)
                 except OSError as error:
@@ -130,13 +142,16 @@ def load(names: Iterable[str], *, keep: bool = False) -> ExitStack:
                     raise BpfError(problem) from None
                 pins.callback(pin.unlink)
         pins.pop_all()
-        return links.pop_all()
+        held = links.pop_all()
+        held.kernel_names = kernel_names
+        return held
 
 
 def unload(names: Iterable[str]) -> None:
-    """Takes kept algorithms out of the kernel."""
+    """Takes kept algorithms out of the kernel; those of the user have the kernel's names."""
     for name in names:
-        _check_name(name)
+        if not _is_kept(name):
+            _check_name(name)
         pin = _PINS / name
         try:
             pin.unlink()
@@ -155,31 +170,68 @@ def _check_name(name: str) -> None:
         raise BpfError(f'no eBPF algorithm is called "{name}"; there are {", ".join(names())}')
 
 
-def _is_kept(name: str) -> bool:
-    return os.path.exists(_PINS / name)  # noqa: PTH110 -- false where it may not be looked at
+def _is_path(name: str) -> bool:
+    return "/" in name or name.endswith(".o")
 
 
-def _obtain(name: str) -> int:
-    """A link of the algorithm: the one that there is, or else a new one."""
-    its_map = name.replace("-", "_")
+def _check_loadable(name: str) -> None:
+    if not _is_path(name):
+        _check_name(name)
+    elif not Path(name).is_file():
+        raise BpfError(f"{name} cannot be loaded: there is no such file")
+
+
+def _kept() -> set[str]:
+    """The kept algorithms; none where the folder may not be looked at."""
     try:
-        if kernel_name(name) in known() and (link := libbpf.find(its_map)) is not None:
-            return link
-        return libbpf.register(OBJECTS / f"{name}{_SUFFIX}")
+        return {pin.name for pin in _PINS.iterdir()}
+    except OSError:
+        return set()
+
+
+def _is_kept(name: str) -> bool:
+    return name in _kept()
+
+
+def _obtain(name: str) -> tuple[int, str]:
+    """A link of the algorithm, the one that there is or else a new one; the kernel's name."""
+    its_map, called = name.replace("-", "_"), kernel_name(name)
+    try:
+        if called in known() and (link := libbpf.find(its_map)) is not None:
+            return link, called
+        return libbpf.register(OBJECTS / f"{name}{_SUFFIX}"), called
     except OSError as error:
         if error.errno == errno.EEXIST and (link := libbpf.find(its_map)) is not None:
-            return link
-        why = (
-            f"the kernel refuses it ({error.strerror}); it takes Linux 6.10 or newer with "
-            f"CONFIG_BPF_JIT (struct_ops) and CONFIG_MPTCP, this is Linux {platform.release()}; "
-            "with DUMBBELL_BPF_LOG=1 in the environment libbpf says why"
-        )
-        if error.errno == errno.EPERM:
-            why = f"the kernel does not permit it ({error.strerror}): run this as root, outside of "
-            why += "containers and user namespaces"
-        elif error.errno == errno.EEXIST:
-            why = "the kernel has another algorithm of that name, or is being given it; try again"
-        raise BpfError(f"{name} cannot be loaded: {why}") from None
+            return link, called
+        raise _refusal(name, error) from None
+
+
+def _obtain_object(path: str) -> tuple[int, str]:
+    """A link of the algorithm of an object, and its name: the one that the kernel now has more."""
+    before = known()
+    try:
+        link = libbpf.register(Path(path))
+    except OSError as error:
+        raise _refusal(path, error) from None
+    called = (known() - before).pop()
+    if called in names():
+        os.close(link)
+        raise BpfError(f'{path} cannot be loaded: its name is "{called}", as of one of dumbbell\'s')
+    return link, called
+
+
+def _refusal(name: str, error: OSError) -> BpfError:
+    why = (
+        f"the kernel refuses it ({error.strerror}); it takes Linux 6.10 or newer with "
+        f"CONFIG_BPF_JIT (struct_ops) and CONFIG_MPTCP, this is Linux {platform.release()}; "
+        "with DUMBBELL_BPF_LOG=1 in the environment libbpf says why"
+    )
+    if error.errno == errno.EPERM:
+        why = f"the kernel does not permit it ({error.strerror}): run this as root, outside of "
+        why += "containers and user namespaces"
+    elif error.errno == errno.EEXIST:
+        why = "the kernel has another algorithm of that name, or is being given it; try again"
+    return BpfError(f"{name} cannot be loaded: {why}")
 
 
 def _mount() -> None:

@@ -18,17 +18,22 @@ app = typer.Typer(
 
 Names = Annotated[list[str], typer.Argument(metavar="NAME", help="Algorithms, such as lia.")]
 
+Objects = Annotated[
+    list[str],
+    typer.Argument(metavar="NAME", help="Algorithms, such as lia, or objects, such as ./mine.o."),
+]
+
 
 @app.command()
-def load(names: Names) -> None:
+def load(names: Objects) -> None:
     """Load algorithms. They stay until they are unloaded, or until the next boot."""
     from dumbbell import bpf
 
     before = {entry.name for entry in bpf.entries() if entry.loaded}
-    bpf.load(names, keep=True).close()
-    for name in dict.fromkeys(names):
-        how = "was loaded already" if name in before else "loaded"
-        print_line(f"{name} {how}; choose it with TCP_CONGESTION {bpf.kernel_name(name)}")
+    with bpf.load(names, keep=True) as loaded:
+        for name, kernel_name in loaded.kernel_names.items():
+            how = "was loaded already" if name in before else "loaded"
+            print_line(f"{name} {how}; choose it with TCP_CONGESTION {kernel_name}")
 
 
 @app.command("list")
