@@ -214,6 +214,22 @@ def test_real_packets_refuse_a_class_and_say_where_it_runs(transport: str) -> No
     assert error.value.key == "flow[0].cc"
 
 
+@pytest.mark.usefixtures("mine")
+def test_a_class_is_explained_with_its_base_and_its_options() -> None:
+    done = command("explain", "mine.py:Fixed")
+    assert done.stdout == (
+        "mine.py:Fixed: a CongestionControl.\n"
+        "A window, and a rate if there is one.\n"
+        "Options:\n"
+        "  window  a number without a unit (default 20.0)\n"
+        "  rate    None or a number without a unit (default None)\n"
+        'In a file: cc = "mine.py:Fixed"\n'
+    )
+    assert "It has no options.\n" in command("explain", "mine:Recorder").stdout
+    assert "key    a text (required)\n" in command("explain", "mine:Answers").stdout
+    assert 'has no class "Other"' in command("explain", "mine.py:Other").stderr
+
+
 def test_a_class_is_named_where_a_built_in_algorithm_is(tmp_path: Path) -> None:
     comparison = dumbbell.compare(["reno", Reno], against=Reno, duration="1 s")
     assert list(comparison.results) == ["reno", "test_custom:Reno"]

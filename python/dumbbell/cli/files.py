@@ -122,9 +122,11 @@ def _toml(value: Any) -> str:
 
 
 def show_explanation(
-    topic: Annotated[str, Argument(metavar="NAME", help="link.queue, cubic, stack.min_rto, ...")],
+    topic: Annotated[
+        str, Argument(metavar="NAME", help="link.queue, cubic, stack.min_rto, mine.py:MyCC")
+    ],
 ) -> None:
-    """Explain a key of experiments, an algorithm or an option."""
+    """Explain a key of experiments, an algorithm, a class of your own, or an option."""
     print_text(_explanation(topic))
 
 
@@ -142,8 +144,11 @@ def _explanation(topic: str) -> str:
     line = re.search(rf"^  {re.escape(option)} +(\S.*)", _explained(name) or "", re.MULTILINE)
     if option and line:
         return f"{topic}: {line[1]}"
+    from dumbbell.experiment import user_code
+
     try:
-        return _core.explain(topic)
+        is_class = user_code.is_custom(topic)
+        return user_code.explain(topic) if is_class else _core.explain(topic)
     except ValueError as error:
         raise DumbbellError(str(error)) from None
 

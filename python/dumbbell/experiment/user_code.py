@@ -46,6 +46,18 @@ def find(cc: str) -> tuple[str, str]:
     return name, digest
 
 
+def explain(cc: str) -> str:
+    """What the class of a custom algorithm is: its docstring, its base class, its options."""
+    name, _, cls, _ = _find_class(cc)
+    base = next(one.__name__ for one in cls.__mro__ if one.__module__ == "dumbbell.cc")
+    lines = [f"{name}: a {base}.", *inspect.cleandoc(cls.__doc__ or "").splitlines()]
+    options = _options(inspect.signature(cls))
+    width = max((len(option.name) for option in options), default=0)
+    lines += ["Options:" if options else "It has no options."]
+    lines += [f"  {option.name:{width}}  {_valid(option)}" for option in options]
+    return "\n".join([*lines, f'In a file: cc = "{name}"'])
+
+
 def classes(
     algorithms: Iterable[str], sources: Mapping[str, str]
 ) -> dict[str, tuple[type[_Algorithm], dict[str, Any]]]:
@@ -61,6 +73,12 @@ def classes(
 
 def _load(cc: str) -> tuple[str, str, type[_Algorithm], dict[str, Any]]:
     """Name, SHA-256 of the source, class and options of a custom algorithm."""
+    name, digest, cls, options = _find_class(cc)
+    return name, digest, cls, _values(name, cls, options)
+
+
+def _find_class(cc: str) -> tuple[str, str, type[_Algorithm], dict[str, str]]:
+    """The same with the options as they are written."""
     parsed = _core.custom_algorithm(cc)
     if parsed is None:
         raise DumbbellError(f'"{cc}" is not an algorithm of the user')
@@ -72,8 +90,7 @@ def _load(cc: str) -> tuple[str, str, type[_Algorithm], dict[str, Any]]:
         there = f"; its algorithms are {', '.join(known)}" if known else ""
         raise DumbbellError(f'"{home}" has no class "{name}"{there}')
     _check_class(cls, f"{home}:{name}")
-    values = _values(f"{home}:{name}", cls, dict(options))
-    return f"{home}:{name}", digest or _digest(cls), cls, values
+    return f"{home}:{name}", digest or _digest(cls), cls, dict(options)
 
 
 def _digest(cls: type) -> str:
@@ -92,7 +109,7 @@ def _values(name: str, cls: type, options: Mapping[str, str]) -> dict[str, Any]:
     try:
         signature.bind(None, **options)
     except TypeError as error:
-        known = [str(p) for p in list(signature.parameters.values())[1:]]
+        known = list(map(str, _options(signature)))
         has = f"its options are {', '.join(known)}" if known else "it has no options"
         raise DumbbellError(f"{name}: {error}; {has}") from None
     parameters = signature.parameters
@@ -100,6 +117,19 @@ def _values(name: str, cls: type, options: Mapping[str, str]) -> dict[str, Any]:
         key: _value(f"{name}: option {key}", text, parameters.get(key))
         for key, text in options.items()
     }
+
+
+def _options(signature: inspect.Signature) -> list[inspect.Parameter]:
+    """The parameters of a constructor after ``init``."""
+    return list(signature.parameters.values())[1:]
+
+
+def _valid(option: inspect.Parameter) -> str:
+    """What an option takes, and its default."""
+    types = _types(option.annotation)
+    valid = "any value" if types is _GUESSED else " or ".join(_TYPES[kind][0] for kind in types)
+    is_required = option.default is inspect.Parameter.empty
+    return f"{valid} ({'required' if is_required else f'default {option.default}'})"
 
 
 def _value(what: str, text: str, parameter: inspect.Parameter | None) -> object:
