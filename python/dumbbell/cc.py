@@ -11,7 +11,7 @@ flow has its own instance. There are three base classes, from the simplest to th
 - `CongestionControl`: a call for each acknowledgement and each congestion event.
 
 Windows and thresholds are in packets, rates in bytes/s, times in s. The `Path` and `Ack` objects
-are reused for the next event: keep their values, not the objects. State belongs into the instance:
+are reused for the next event: keep their values, not the objects. State belongs in the instance:
 a variable of the module or of the class is shared by all flows of all runs, so that results depend
 on the order of the runs. Draw random numbers from ``init.seed`` only, so that the same seed gives
 the same run.

@@ -34,8 +34,8 @@ The simulator (dumbbell {__version__}, `stack = "ns-3"`) and ns-3 {VERSION}
 on the same path: access links of 50 Mbit/s and 5 ms, one a flow, with queues of 1000 packets; a
 bottleneck of 50 Mbit/s and 15 ms with a droptail queue counted in bytes, 4 BDP unless a row says
 otherwise; 40 ms there and back; segments of 1448 bytes. A lone flow waits in its access link, as
-the bottleneck is as fast. Each flow runs for 60 s, BBRv1 with random loss for 150 s. What ns-3 did is kept as
-tables, made by [a script](../../scripts/ns3/README.md).
+the bottleneck is as fast. Each flow runs for 60 s, BBRv1 with random loss for 150 s. What ns-3 did
+is kept as tables, made by [a script](../../scripts/ns3/README.md).
 
 CUBIC is `cubic(hystart=ns-3)` here: ns-3's HyStart has thresholds of its own. `TcpNewReno` is
 `reno` with `byte_counting = false`."""

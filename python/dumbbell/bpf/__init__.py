@@ -207,7 +207,7 @@ def _obtain(name: str) -> tuple[int, str]:
 
 
 def _obtain_object(path: str) -> tuple[int, str]:
-    """A link of the algorithm of an object, and its name: the one that the kernel now has more."""
+    """A link of the algorithm of an object, and the name that the kernel did not have before."""
     before = known()
     try:
         link = libbpf.register(Path(path))

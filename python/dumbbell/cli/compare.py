@@ -27,7 +27,8 @@ def compare_algorithms(
         str | None, Option(help="Round-trip time without queues; default: 40 ms.")
     ] = None,
     queue: Annotated[
-        str | None, Option(help="Queue length; default: 1 BDP, with an AQM unlimited, or the template's.")
+        str | None,
+        Option(help="Queue length; default: 1 BDP (unlimited with an AQM), or the template's."),
     ] = None,
     template: Annotated[
         str | None, Option(help="Kind of path, such as leo or 'wifi(stations=2)'.")
