@@ -7,6 +7,9 @@ use crate::{
 };
 use dumbbell_units::{Span, Time};
 
+mod lowering;
+pub use lowering::Lowering;
+
 /// How a window grows in congestion avoidance and shrinks on congestion.
 ///
 /// [`Windowed`] calls a rule in this order. On each acknowledgement:

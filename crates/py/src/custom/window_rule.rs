@@ -5,7 +5,6 @@ use crate::custom::types;
 use dumbbell_cc::{Ack, CongestionEvent, Metric, Path, WindowRule};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
-use std::mem::take;
 
 #[derive(Debug)]
 pub struct PyWindowRule {
@@ -15,8 +14,6 @@ pub struct PyWindowRule {
     /// The arguments of `observe`: the path and `ack`.
     arguments: Py<PyTuple>,
     overrides_observe: bool,
-    /// Whether `increase` has lowered the window on the acknowledgement that ended slow start.
-    is_below_ssthresh: bool,
     /// The path at the last event, for methods without a path argument.
     last_path: Path,
 }
@@ -31,7 +28,6 @@ impl PyWindowRule {
             arguments: (adapter.path.clone_ref(py), ack.clone_ref(py)).into_pyobject(py)?.unbind(),
             ack,
             overrides_observe: overrides(object, "observe")?,
-            is_below_ssthresh: false,
             adapter,
             last_path: last,
         })
@@ -60,7 +56,6 @@ impl Clone for PyWindowRule {
                 ack: self.ack.clone_ref(py),
                 arguments: self.arguments.clone_ref(py),
                 overrides_observe: self.overrides_observe,
-                is_below_ssthresh: self.is_below_ssthresh,
                 last_path: self.last_path.clone(),
             };
             if let Err(error) = copy.bind(py) {
@@ -83,36 +78,11 @@ impl WindowRule for PyWindowRule {
                 _ => Err(adapter.invalid_value(py, "increase", "the increase", returned, path.now)),
             }
         });
-        let increase = increase.unwrap_or(0.0);
-        self.is_below_ssthresh = increase < 0.0;
-        increase
-    }
-
-    /// The window and the threshold in congestion avoidance. A negative increase lowers both:
-    /// below the threshold, slow start would undo it.
-    fn set_window(
-        &mut self,
-        cwnd: f64,
-        ssthresh: f64,
-        path: &Path,
-        ack: &Ack,
-    ) -> Option<(f64, f64)> {
-        let ssthresh =
-            if take(&mut self.is_below_ssthresh) { ssthresh.min(cwnd) } else { ssthresh };
-        if cwnd < ssthresh {
-            return None;
-        }
-        let mut window = cwnd;
-        if path.cwnd_limited && ack.acked > 0 {
-            window += self.increase(cwnd, f64::from(ack.acked), path, ack);
-            self.is_below_ssthresh = false;
-        }
-        Some((window, ssthresh.min(window)))
+        increase.unwrap_or(0.0)
     }
 
     fn decrease(&mut self, cwnd: f64, path: &Path, event: &CongestionEvent) -> f64 {
         self.last_path.clone_from(path);
-        self.is_below_ssthresh = false;
         let window = self.adapter.call(path, |adapter, object| {
             let py = object.py();
             let arguments = (cwnd, adapter.path.bind(py), types::CongestionEvent(*event));
