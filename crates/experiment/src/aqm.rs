@@ -165,14 +165,13 @@ pub static AQMS: &[CallKind] = &[
     },
     CallKind {
         name: "red",
-        about: "Random Early Detection (Floyd and Jacobson, 1993); min and max are its authors', for slow \
-                links: more packets at high rates",
+        about: "Random Early Detection (Floyd and Jacobson, 1993)",
         options: &[
             option(
                 "min",
                 "5 packets",
                 Values::QuantityOf(&[&PACKETS, &SIZE]),
-                "average queue with the first drops",
+                "average queue with the first drops; the default suits slow links",
             ),
             option(
                 "max",

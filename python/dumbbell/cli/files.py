@@ -6,7 +6,7 @@ import re
 import shlex
 from json import loads
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from typer import Argument
 
@@ -14,6 +14,9 @@ from dumbbell import _core
 from dumbbell.cli import options
 from dumbbell.cli.output import print_json, print_line, print_text
 from dumbbell.errors import DumbbellError, in_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 def write_starter(
@@ -112,9 +115,16 @@ def list_all(json: options.Json = False) -> None:
 def _of_links(key: str) -> dict[str, str]:
     """The names that a key of a link takes, and what each is."""
     schema = loads(_core.experiment_schema())
-    names = schema["properties"]["link"]["items"]["properties"][key]["anyOf"][0]["enum"]
-    first = {name: _core.explain(name).partition("\n")[0] for name in names}
+    names = _choices(schema["properties"]["link"]["items"]["properties"][key])
+    first = {name: _core.explain(name).partition("\n")[0] for name in names if name != "none"}
     return {name: line.partition(": ")[2].removesuffix(".") for name, line in first.items()}
+
+
+def _choices(schema: dict[str, Any]) -> Iterator[str]:
+    """The names that a schema allows."""
+    yield from schema.get("enum", [])
+    for one in schema.get("anyOf", []):
+        yield from _choices(one)
 
 
 def _toml(value: Any) -> str:
