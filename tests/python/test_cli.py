@@ -101,6 +101,16 @@ def test_compare_against_a_rival_tells_the_harm_done_to_it(tmp_path: Path) -> No
         assert row["throughput"] + row["rival_throughput"] <= 100e6
 
 
+def test_an_aqm_is_compared_without_a_limit_of_its_queue(tmp_path: Path) -> None:
+    arguments = ["compare", "--cc", "reno", "--flows", "1", "--rtt", "20 ms", "--duration", "10 s"]
+    printed = output_of(*arguments, "--aqm", "cake", cwd=tmp_path)
+    assert "queue unlimited with cake" in printed
+    limited = dumbbell(*arguments, "--aqm", "cake", "--queue", "1 BDP", cwd=tmp_path)
+    assert "leave out the link's queue" in limited.stderr
+    printed = output_of(*arguments, "--aqm", "none", cwd=tmp_path)
+    assert "queue 1 BDP: 1 flow" in printed
+
+
 def test_compare_draws_a_picture_and_keeps_results(tmp_path: Path) -> None:
     arguments = ["compare", "--cc", "reno,cubic", "--duration", "5 s"]
     printed = output_of(*arguments, "--out", "both", cwd=tmp_path)
