@@ -82,8 +82,9 @@ def test_the_form_offers_every_aqm_and_ecn_of_the_schema(browser: Browser, folde
     open_lab(browser, folder, TWO.replace('queue = "1 BDP"', 'aqm = "step(threshold=2 ms)"'))
     browser.wait_for("!!document.querySelector('.choice option[value=step]')")
     properties = json.loads(_core.experiment_schema())["properties"]
-    [aqms, *_] = properties["link"]["items"]["properties"]["aqm"]["anyOf"]
-    assert options_of(browser, "Queue management") == ["", *aqms["enum"]]
+    [none, aqms] = properties["link"]["items"]["properties"]["aqm"]["anyOf"]
+    assert none == {"enum": ["none"]}  # in the form: tail drop
+    assert options_of(browser, "Queue management") == ["", *aqms["anyOf"][0]["enum"]]
     assert options_of(browser, "ECN") == properties["stack_options"]["properties"]["ecn"]["enum"]
     assert browser.evaluate("document.querySelector('.choice select').value") == "step"
 

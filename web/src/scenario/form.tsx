@@ -163,7 +163,8 @@ function LinkFields({ text, checked, problems, facts, change, at }: Props & { ch
   };
   const field = (...names: string[]) => ({ problems, wrong: problemOf("link", link.name, at, ...names) });
   const loss = typeof keys.loss === "number" ? keys.loss : link.loss_model || link.loss_steps.length ? NaN : link.loss;
-  const [aqm = ""] = (keys.aqm ?? "").split("(");
+  const [aqm = ""] = (keys.aqm ?? "").replace(/^none$/, "").split("(");
+  const aqms = valuesOf(facts?.schema ?? {}, "link.aqm").filter((name) => name !== "none"); // tail drop
   return (
     <div class="fields">
       <Slider label="Rate" value={rate} low={1e6} high={1e9} shown={link.rates ? "varies" : link.trace_ms ? "trace" : rate ? rateText(rate) : "no limit"} disabled={!!(link.rates || link.trace_ms)} set={(value) => set("rate", rateText(value))} write={(value) => set("rate", withUnit(value, "Mbit/s"))} {...field("rate")} />
@@ -189,7 +190,7 @@ function LinkFields({ text, checked, problems, facts, change, at }: Props & { ch
         <span>Queue management</span>
         <select value={aqm} title={facts?.explanations[aqm]} onChange={(event) => set("aqm", event.currentTarget.value || null)}>
           <option value="">tail drop</option>
-          {valuesOf(facts?.schema ?? {}, "link.aqm").map((name) => (
+          {aqms.map((name) => (
             <option key={name} value={name}>
               {AQM_TITLES[name] ?? name}
             </option>
