@@ -1,8 +1,8 @@
 //! Rules whose increase may be negative.
 
 use crate::{Ack, CongestionEvent, Metric, Path, WindowRule};
-use dumbbell_units::Span;
 use core::mem::take;
+use dumbbell_units::Span;
 
 /// A rule of a user's code: an increase below zero lowers `ssthresh` with the window, since below it
 /// slow start would undo the decrease.
