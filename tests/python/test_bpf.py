@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import socket
 import subprocess
 import sys
@@ -197,6 +198,15 @@ def test_an_object_of_the_user_stays_until_it_is_unloaded(own_object: Path) -> N
     finally:
         bpf.unload(["mine"])
     assert "mine" not in known().split()
+
+
+def test_an_object_without_an_algorithm_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "qdisc.o").touch()
+    monkeypatch.setattr(bpf.libbpf, "register", lambda path: os.open(path, os.O_RDONLY))
+    with pytest.raises(bpf.BpfError, match="it has no TCP algorithm"):
+        bpf.load([f"{tmp_path}/qdisc.o"])
 
 
 def test_a_path_without_an_object_is_refused(tmp_path: Path) -> None:

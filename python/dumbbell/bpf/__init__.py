@@ -213,11 +213,14 @@ def _obtain_object(path: str) -> tuple[int, str]:
         link = libbpf.register(Path(path))
     except OSError as error:
         raise _refusal(path, error) from None
-    called = (known() - before).pop()
-    if called in names():
-        os.close(link)
-        raise BpfError(f'{path} cannot be loaded: its name is "{called}", as of one of dumbbell\'s')
-    return link, called
+    called = next(iter(known() - before), "")
+    if called and called not in names():
+        return link, called
+    os.close(link)
+    why = (
+        f'its name is "{called}", as of one of dumbbell\'s' if called else "it has no TCP algorithm"
+    )
+    raise BpfError(f"{path} cannot be loaded: {why}")
 
 
 def _refusal(name: str, error: OSError) -> BpfError:
