@@ -79,6 +79,11 @@ impl<R: WindowRule> WindowRule for Abe<R> {
         self.rule.grows_when_app_limited()
     }
 
+    #[inline]
+    fn lowers_ssthresh(&self) -> bool {
+        self.rule.lowers_ssthresh()
+    }
+
     fn on_timeout(&mut self) {
         self.rule.on_timeout();
     }

@@ -104,6 +104,11 @@ impl<E: WindowRule, L: WindowRule> WindowRule for AnyArithmetic<E, L> {
         forward!(self, rule => rule.grows_when_app_limited())
     }
 
+    #[inline]
+    fn lowers_ssthresh(&self) -> bool {
+        forward!(self, rule => rule.lowers_ssthresh())
+    }
+
     fn on_timeout(&mut self) {
         forward!(self, rule => rule.on_timeout());
     }

@@ -124,7 +124,7 @@ pub use veno::Veno;
 #[cfg(feature = "all-algorithms")]
 pub use vivace::Vivace;
 pub use westwood::Westwood;
-pub use windowed::{Lowering, WindowRule, Windowed};
+pub use windowed::{WindowRule, Windowed};
 pub use wvegas::WeightedVegas;
 pub use yeah::Yeah;
 

@@ -7,9 +7,6 @@ use crate::{
 };
 use dumbbell_units::{Span, Time};
 
-mod lowering;
-pub use lowering::Lowering;
-
 /// How a window grows in congestion avoidance and shrinks on congestion.
 ///
 /// [`Windowed`] calls a rule in this order. On each acknowledgement:
@@ -57,6 +54,13 @@ pub trait WindowRule {
     /// Whether the window grows now even if it does not limit sending.
     #[inline]
     fn grows_when_app_limited(&self) -> bool {
+        false
+    }
+
+    /// Whether an increase below zero lowers `ssthresh` with the window. If not, slow start undoes
+    /// the decrease.
+    #[inline]
+    fn lowers_ssthresh(&self) -> bool {
         false
     }
 
@@ -225,6 +229,10 @@ impl<R: WindowRule, S: SlowStart> Windowed<R, S> {
             }
         }
         self.cwnd += self.rule.increase(self.cwnd, acked, path, ack);
+        if self.cwnd < self.ssthresh && self.rule.lowers_ssthresh() {
+            self.cwnd = self.cwnd.max(1.0);
+            self.ssthresh = self.cwnd.max(2.0);
+        }
     }
 }
 

@@ -6,8 +6,8 @@
 use crate::facts;
 use dumbbell_cc::{
     Ack, AlgorithmFactory, AnySlowStart, CongestionControl, CongestionEvent, ConnectionConfig,
-    ControlParameters, CustomAlgorithm, Lowering, Metric, Options, Path, RoundAggregator, Sent,
-    Signal, WindowRule, Windowed,
+    ControlParameters, CustomAlgorithm, Metric, Options, Path, RoundAggregator, Sent, Signal,
+    WindowRule, Windowed,
 };
 use dumbbell_experiment::algorithm::Custom;
 use dumbbell_sim::Scenario;
@@ -104,7 +104,7 @@ fn create(
         .and_then(|mut one| AnySlowStart::from_options(&mut one, AnySlowStart::STANDARD))
         .map_err(|error| JsValue::from_str(&error.to_string()))?;
     let last = Path::new(init.mss, init.now);
-    Ok(Box::new(Windowed::new(Lowering::new(Rule { object, last }), slow_start, init)))
+    Ok(Box::new(Windowed::new(Rule { object, last }, slow_start, init)))
 }
 
 /// Replaces an algorithm that failed until the run stops.
@@ -333,6 +333,10 @@ impl WindowRule for Rule {
 
     fn observe(&mut self, path: &Path, ack: &Ack) {
         self.object.call(Method::Observe, path, &facts::of_ack(ack));
+    }
+
+    fn lowers_ssthresh(&self) -> bool {
+        true
     }
 
     fn on_timeout(&mut self) {

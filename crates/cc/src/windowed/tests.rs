@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Algorithm, CaState};
+use crate::{Algorithm, CaState, StandardSlowStart};
 
 const TIMEOUT: CongestionEvent = CongestionEvent::timeout();
 
@@ -355,4 +355,36 @@ fn a_sender_that_fills_its_window_grows_alike_with_rate_limited_increase() {
             assert_eq!(window(&with), window(&without), "{name}, round {round}");
         }
     }
+}
+
+#[derive(Clone, Debug)]
+struct Backoff;
+
+impl WindowRule for Backoff {
+    fn increase(&mut self, _cwnd: f64, _acked: f64, _path: &Path, _ack: &Ack) -> f64 {
+        -0.5
+    }
+
+    fn decrease(&mut self, cwnd: f64, _path: &Path, _event: &CongestionEvent) -> f64 {
+        cwnd / 2.0
+    }
+
+    fn lowers_ssthresh(&self) -> bool {
+        true
+    }
+}
+
+#[test]
+fn a_negative_increase_lowers_the_window_and_the_threshold() {
+    let init = ConnectionConfig::new(Time::ZERO, 1448);
+    let mut control = Windowed::new(Backoff, StandardSlowStart, &init);
+    let path = Path { cwnd_limited: true, ..Path::new(1448, Time::ZERO) };
+    control.on_congestion(&path, &CongestionEvent::timeout());
+    let ack = |acked| Ack { delivered: acked, acked, ..Ack::default() };
+    let mut windows = Vec::new();
+    for acked in [10, 1, 1] {
+        control.on_ack(&path, &ack(acked));
+        windows.push((control.control().cwnd, control.control().ssthresh));
+    }
+    assert_eq!(windows, [(4.5, 4.5), (4.0, 4.0), (3.5, 3.5)]);
 }

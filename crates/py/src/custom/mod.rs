@@ -13,7 +13,7 @@ mod window_rule;
 use adapter::PyAdapter;
 use congestion_control::PyCongestionControl;
 use dumbbell_cc::{
-    AlgorithmFactory, AnySlowStart, ConnectionConfig, CustomAlgorithm, Lowering, Options, Windowed,
+    AlgorithmFactory, AnySlowStart, ConnectionConfig, CustomAlgorithm, Options, Windowed,
 };
 use exception::user_error;
 use pyo3::prelude::*;
@@ -62,11 +62,7 @@ fn create(
     Ok(match tier.as_str() {
         "rule" => {
             let slow_start = slow_start(&object, name)?;
-            Box::new(Windowed::new(
-                Lowering::new(PyWindowRule::new(adapter, &object)?),
-                slow_start,
-                init,
-            ))
+            Box::new(Windowed::new(PyWindowRule::new(adapter, &object)?, slow_start, init))
         }
         "round" => Box::new(PyRoundControl::new(adapter, &object, init.now)?),
         _ => Box::new(PyCongestionControl::new(adapter, &object, init.now)?),

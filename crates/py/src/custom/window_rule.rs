@@ -107,6 +107,10 @@ impl WindowRule for PyWindowRule {
         }
     }
 
+    fn lowers_ssthresh(&self) -> bool {
+        true
+    }
+
     fn on_timeout(&mut self) {
         self.notify("on_timeout");
     }
