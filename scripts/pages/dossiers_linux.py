@@ -18,7 +18,7 @@ from typing import Any, Final
 from dumbbell import _core
 from dumbbell.dossier import words
 from dumbbell.dossier.bench import Bench
-from dumbbell.dossier.clauses import choose
+from dumbbell.dossier.clauses import choose, needs_series
 from dumbbell.dossier.measures import values
 from dumbbell.dossier.real import measure
 from dumbbell.dossier.scenarios import Scenario
@@ -39,9 +39,10 @@ def _finding(name: str, worse: str, better: str, bench: Bench) -> dict[str, Any]
     [clause] = choose([name], {})
     [one] = clause.measures
     scenario, algorithms = Scenario(one.scenario), [worse, better]
-    simulated = values(
-        bench.run(scenario.design(algorithms, _LOOKED_AT), one.scenario), one.kind
-    ).pivot("cc", index="path", values="value")
+    design, series = scenario.design(algorithms, _LOOKED_AT), needs_series(one.scenario)
+    simulated = values(bench.run(design, one.scenario, series=series), one.kind).pivot(
+        "cc", index="path", values="value"
+    )
     chosen = [
         (path, dict(zip(algorithms, its, strict=True)))
         for path, *its in simulated.select("path", *algorithms).rows()

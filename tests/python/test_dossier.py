@@ -21,14 +21,14 @@ from typer.testing import CliRunner
 from dumbbell import DumbbellError, Experiment, ExperimentError, OverwriteError
 from dumbbell.cli.app import app
 from dumbbell.dossier import Dossier, bench, evaluate, real
-from dumbbell.dossier.clauses import choose, clauses, untested
+from dumbbell.dossier.clauses import choose, clauses, needs_series, untested
 from dumbbell.dossier.evaluation import REFERENCES
-from dumbbell.dossier.measures import KINDS, Runs, values
+from dumbbell.dossier.measures import KINDS, Runs, meant, values
 from dumbbell.dossier.outcome import Options
 from dumbbell.dossier.packs import Pack, Packed
 from dumbbell.dossier.page import again
 from dumbbell.dossier.scenarios import FOLDER, Scenario
-from dumbbell.dossier.verdict import Share, bounds, together
+from dumbbell.dossier.verdict import Pair, Share, bounds, combined, together
 from dumbbell.dossier.words import heading
 from dumbbell.engine.runner import run_all, run_each
 
@@ -145,6 +145,25 @@ def test_one_measure_against_an_algorithm_is_a_verdict_on_the_clause() -> None:
     assert together(["for", "against", "inconclusive"]) == "against"
     assert together(["for", "inconclusive"]) == "inconclusive"
     assert together(["for", "for"]) == "for"
+    assert together(["reference", "inconclusive"]) == "inconclusive"
+    assert together(["reference"]) == "reference"
+
+
+def test_five_paths_of_one_kind_and_none_of_the_other_are_a_difference() -> None:
+    """An exact sign test at 5 % a side: 1/16 of a chance with four paths, 1/32 with five."""
+    beyond, within = 2.0, 0.5
+    four = Pair.of([beyond] * 5 + [within], [within] * 4 + [beyond, within], 1.0)
+    assert (four.worse, four.better, four.comparison) == (4, 0, "none")
+    five = [None, beyond, beyond, beyond, beyond]
+    assert Pair.of(five, [within] * 5, 1.0).comparison == "worse"
+    assert Pair.of([within] * 5, five, 1.0).comparison == "better"
+    assert Pair.of(five, five, 1.0).comparison == "none"
+
+
+def test_measures_that_disagree_are_better_and_worse_in_their_clause() -> None:
+    assert combined(["better", "none"]) == "better"
+    assert combined(["worse", "better", "none"]) == "both"
+    assert combined(["none"]) == combined([]) == "none"
 
 
 def test_every_measure_has_a_scenario_and_every_scenario_a_measure() -> None:
@@ -160,17 +179,18 @@ def test_what_is_said_of_the_flows_beside_is_what_scenarios_have() -> None:
         beside |= {one["cc"] for one in scenario.content["flow"] if one["name"] == "existing"}
         if axis := scenario.axes.get("flow.existing.cc"):
             beside |= set(axis["values"])
-    assert beside == {"reno", "cubic"}
+    assert beside == {"reno", "cubic", "bbr", "bbr3"}
     [said] = [one.reason for one in untested() if one.section == "5.2.1"]
-    assert said == "The flows beside the algorithm are Reno's and CUBIC's: no BBR, and no other."
+    assert said == "Of them BBRv1 and BBRv3 are beside the algorithm, and no other."
 
 
 def test_a_changed_limit_has_not_the_reason_of_the_first() -> None:
-    [clause] = choose(["loss-own"], {"loss-own": 2.0})
+    name = "sustained-loss-own"
+    [clause] = choose([name], {name: 2.0})
     [measure] = clause.measures
     assert measure.limit == 2.0
     assert measure.reason == "The author of this dossier changed it from 2 % to 200 %."
-    [same] = choose(["loss-own"], {"loss-own": 0.02})
+    [same] = choose([name], {name: 0.02})
     assert "BBRv3 tolerates" in same.measures[0].reason
 
 
@@ -247,7 +267,7 @@ def test_bbrv1_s_worst_losses_are_found_in_shallow_queues(dossier: Dossier) -> N
 @pytest.mark.slow
 def test_bbrv1_loses_more_the_shallower_the_queue(dossier: Dossier) -> None:
     """The same paper: with 1.5 BDP and more its losses are small."""
-    [evidence] = [one for one in dossier.evidence if one.measure.id == "loss-own"]
+    [evidence] = [one for one in dossier.evidence if one.measure.id == "sustained-loss-own"]
     depths = evidence.by_depth()
     assert sum(shares["bbr"].paths for _, _, shares in depths) == 12
     shallow = [shares["bbr"].value for _, high, shares in depths if high <= 1]
@@ -275,6 +295,53 @@ def test_a_fair_share_is_in_proportion_to_the_number_of_flows(
     runs.flows = table.with_columns(run=pl.lit("a"), throughput=pl.col("throughput").cast(float))
     found = KINDS["starvation"].measure(runs)["value"].to_list()
     assert found == pytest.approx([missing])
+
+
+def test_a_single_flow_is_no_evidence_of_fairness() -> None:
+    flows = [("alone", "proposed"), ("two", "proposed-1"), ("two", "proposed-2")]
+    runs = Runs.of(
+        pl.DataFrame({"run": ["alone", "two"]}),
+        pl.DataFrame(flows, schema=["run", "flow"], orient="row"),
+        [],
+    )
+    found = pl.DataFrame({"run": ["alone", "two"], "value": [0.0, 0.0]})
+    assert meant(runs, found, KINDS["least_share"])["run"].to_list() == ["two"]
+    assert meant(runs, found, KINDS["loss"]).height == 2
+
+
+def of_series(flows: dict[str, list[int]], dropped: list[int]) -> Runs:
+    """A run of which each second has what its flows have sent and delivered so far."""
+    rows = [
+        ("a", name, float(t), count, count)
+        for name, counts in flows.items()
+        for t, count in enumerate(counts)
+    ]
+    columns = ["run", "flow", "t", "sent", "delivered"]
+    starts = [("a", name, float(counts.count(0) - 1)) for name, counts in flows.items()]
+    links = [("a", "bottleneck", float(t), count) for t, count in enumerate(dropped)]
+    return Runs.of(
+        pl.DataFrame({"run": ["a"]}),
+        pl.DataFrame(starts, schema=["run", "flow", "start"], orient="row"),
+        [],
+        [
+            pl.DataFrame(rows, schema=columns, orient="row"),
+            pl.DataFrame(links, schema=["run", "link", "t", "dropped"], orient="row"),
+        ],
+    )
+
+
+def test_a_late_flow_shares_what_both_have_since_it_started() -> None:
+    # In the last three seconds 30 and 10: a quarter, where half would be fair.
+    runs = of_series({"proposed": [0, 50, 60, 70, 80], "proposed-late": [0, 0, 2, 6, 10]}, [0] * 5)
+    assert KINDS["latecomer"].measure(runs)["value"].to_list() == pytest.approx([0.5])
+
+
+def test_losses_of_a_first_slow_start_are_not_sustained() -> None:
+    flows = {"proposed": [0, 100, 200, 300]}
+    once = of_series(flows, [0, 50, 50, 50])
+    assert KINDS["sustained_loss"].measure(once)["value"].to_list() == [0.0]
+    always = of_series(flows, [0, 10, 20, 30])
+    assert KINDS["sustained_loss"].measure(always)["value"].to_list() == pytest.approx([0.1])
 
 
 @pytest.mark.slow
@@ -610,7 +677,8 @@ def test_runs_one_by_one_have_the_values_of_the_sweep(
     [one] = clause.measures
     scenario, algorithms = Scenario(one.scenario), ["bbr", "cubic", "reno"]
     its = bench.Bench(tmp_path)
-    swept = its.run(scenario.design(algorithms, 1), one.scenario, scenario.grid)
+    series = needs_series(one.scenario)
+    swept = its.run(scenario.design(algorithms, 1), one.scenario, scenario.grid, series=series)
     paths = scenario.first(swept.runs.height // 3)
     found = real.measure(its, scenario, paths, algorithms)
     expected = values(swept, one.kind).drop("run").sort("path", "cc")
@@ -627,7 +695,7 @@ def test_an_algorithm_of_a_quic_stack_is_evaluated_over_quic(tmp_path: Path) -> 
     assert (worst["cc"], worst["transport"]) == ("quinn:cubic", "quic")
     assert heading(dossier).startswith("quinn's CUBIC beside Reno and CUBIC")
     titles = [column.title for column in dossier.table().columns]
-    assert titles[1:] == ["quinn's CUBIC", "Reno", "CUBIC"]
+    assert titles[1:] == ["quinn's CUBIC", "Reno", "CUBIC", "Beside CUBIC"]
 
 
 def test_references_are_standards_track_algorithms() -> None:

@@ -48,11 +48,17 @@ class Bench:
     found: int = 0
 
     def run(
-        self, sweep: Sweep, place: str, grid: Sequence[str] = (), *, seeds: int | None = None
+        self,
+        sweep: Sweep,
+        place: str,
+        grid: Sequence[str] = (),
+        *,
+        seeds: int | None = None,
+        series: bool = False,
     ) -> Runs:
         """Runs what is missing of a sweep in ``data/PLACE``; for the `grid` see `Runs`.
 
-        The sweep has its own seeds unless `seeds` says how many.
+        The sweep has its own seeds unless `seeds` says how many. Time series are kept if `series`.
 
         Raises:
             FailedRunError: If an algorithm raises an exception or hangs. It names the experiment
@@ -68,6 +74,7 @@ class Bench:
                 seeds=seeds,
                 jobs=self.jobs,
                 dask=self.dask,
+                series=series,
                 progress=watch,
             )
         except Exception as error:

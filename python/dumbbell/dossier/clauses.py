@@ -55,6 +55,7 @@ class Clause:
     section: str
     title: str
     question: str
+    asks: str  # what the RFC says of it, with its key word; empty if nothing
     measures: tuple[Measure, ...]
 
 
@@ -75,6 +76,7 @@ def clauses() -> tuple[Clause, ...]:
             one["section"],
             one["title"],
             one["question"],
+            one["asks"],
             tuple(
                 Measure(KINDS[its["kind"]], its["scenario"], its["limit"], its["reason"])
                 for its in one["measure"]
@@ -116,6 +118,13 @@ def choose(sections: Sequence[str] | None, limits: Mapping[str, float]) -> list[
         if kept:
             chosen.append(replace(clause, measures=kept))
     return chosen
+
+
+@cache
+def needs_series(scenario: str) -> bool:
+    """Whether a measure on the paths of a scenario is taken from time series."""
+    every = [measure for clause in clauses() for measure in clause.measures]
+    return any(one.kind.of_series for one in every if one.scenario == scenario)
 
 
 def check_measures(names: Mapping[str, float]) -> None:

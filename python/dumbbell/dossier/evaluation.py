@@ -11,7 +11,7 @@ import polars as pl
 
 from dumbbell.dossier import clauses
 from dumbbell.dossier.bench import Bench, FailedRunError
-from dumbbell.dossier.measures import values, worst_of_grid
+from dumbbell.dossier.measures import meant, values, worst_of_grid
 from dumbbell.dossier.outcome import Dossier, Evidence, Finding, Options
 from dumbbell.dossier.packs import FOLDER as SUITES
 from dumbbell.dossier.packs import Pack, run_pack
@@ -95,7 +95,7 @@ def evaluate(
     check_algorithm(cc)
     _refuse_other(Path(out), cc, backend)
     bench = Bench(Path(out), jobs, dask, progress)
-    study = _Study(cc, list(REFERENCES), bench, paths, backend)
+    study = Evaluation(cc, list(REFERENCES), bench, paths, backend)
     findings = [
         Finding(clause, [study.evidence(measure) for measure in clause.measures])
         for clause in chosen
@@ -165,8 +165,17 @@ def check_algorithm(cc: str) -> None:
 
 
 @dataclass
-class _Study:
-    """Makes the evidence, each scenario once."""
+class Evaluation:
+    """Makes the evidence, each scenario once.
+
+    Attributes:
+        cc: The algorithm.
+        references: Those that run on the same paths.
+        bench: Where runs are made.
+        paths: How many random paths each scenario has.
+        backend: What runs them.
+        runs: By scenario, its runs, or why there are none.
+    """
 
     cc: str
     references: list[str]
@@ -177,6 +186,7 @@ class _Study:
 
     @property
     def algorithms(self) -> list[str]:
+        """The algorithm, then its references, each once."""
         return list(dict.fromkeys([self.cc, *self.references]))
 
     def evidence(self, measure: Measure) -> Evidence:
@@ -185,7 +195,10 @@ class _Study:
         if isinstance(runs, str):
             return Evidence(measure, pl.DataFrame(), {}, pl.DataFrame(), failure=runs)
         every = values(runs, measure.kind)
-        found = worst_of_grid(runs, every)
+        found = worst_of_grid(runs, meant(runs, every, measure.kind))
+        if not found.height:
+            few = f"no path that was drawn has {measure.kind.needs} flows of it"
+            return Evidence(measure, pl.DataFrame(), {}, pl.DataFrame(), failure=few)
         shares = {
             cc: Share.of(found.filter(cc=cc)["value"].to_list(), measure.limit)
             for cc in self.algorithms
@@ -213,7 +226,8 @@ class _Study:
                     paths = its.first(design.count // len(self.algorithms))
                     found = measure_real(self.bench, its, paths, self.algorithms)
                 else:
-                    found = self.bench.run(design, scenario, its.grid)
+                    series = clauses.needs_series(scenario)
+                    found = self.bench.run(design, scenario, its.grid, series=series)
                 self.runs[scenario] = found
             except FailedRunError as error:
                 self.runs[scenario] = str(error)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from dumbbell.display import Column
+from dumbbell.sweeps.work import SERIES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -20,23 +21,48 @@ PROPOSED: Final = "proposed"
 USUAL: Final = "cubic"
 """What short flows are compared with: the default of today's systems."""
 
-
 CALL_RATE: Final = 1.5e6
 """The maximum rate of a call's media, bit/s (RFC 8867, section 4.3)."""
 
 
+SETTLED: Final = 1 / 3
+"""After this share of a run, what is lost is not the overshoot of a first slow start."""
+
+
 @dataclass(frozen=True)
 class Kind:
-    """A kind of measure."""
+    """A kind of measure.
+
+    Attributes:
+        name: Its name in files.
+        column: How it is shown.
+        measure: What gives the columns run and value.
+        is_relative: Whether it compares with other algorithms on the same path.
+        reference: The one algorithm that all are compared with, of which it says nothing.
+        needs: The number of the algorithm's flows without which it says nothing of a path.
+        of_series: Whether it is taken from time series.
+    """
 
     name: str
-    column: Column  # how it is shown
-    measure: Callable[[Runs], pl.DataFrame]  # columns run, value
-    is_relative: bool = False  # whether it compares with other algorithms on the same path
+    column: Column
+    measure: Callable[[Runs], pl.DataFrame]
+    is_relative: bool = False
+    reference: str = ""
+    needs: int = 1
+    of_series: bool = False
 
 
 class Runs:
-    """The runs of a scenario: a row for each path and algorithm."""
+    """The runs of a scenario: a row for each path and algorithm.
+
+    Attributes:
+        runs: The runs, with the metrics of each.
+        flows: Their flows.
+        series: The time series of the flows, where they were kept.
+        link_series: The same of the links.
+        axes: What differs between paths.
+        grid: The axes that every path has with each of their values.
+    """
 
     def __init__(self, dataset: Dataset, grid: Sequence[str] = ()) -> None:
         """Reads what the sweep of a scenario kept.
@@ -46,14 +72,25 @@ class Runs:
             grid: The axes that every path has with each of their values.
         """
         self.runs, self.flows = dataset.table("runs"), dataset.table("flows")
+        kept = [
+            dataset.table(name) if name in dataset.tables else pl.DataFrame() for name in SERIES
+        ]
+        self.series, self.link_series = kept
         self.axes = [name for name in dataset.axes if not name.startswith(PROPOSED)]
         self.grid = list(grid)
 
     @classmethod
-    def of(cls, runs: pl.DataFrame, flows: pl.DataFrame, axes: Sequence[str]) -> Runs:
-        """The same of tables that no sweep kept."""
+    def of(
+        cls,
+        runs: pl.DataFrame,
+        flows: pl.DataFrame,
+        axes: Sequence[str],
+        series: Sequence[pl.DataFrame] = (pl.DataFrame(), pl.DataFrame()),
+    ) -> Runs:
+        """The same of tables that no sweep kept; `series` are those of flows and of links."""
         made = cls.__new__(cls)
         made.runs, made.flows, made.grid = runs, flows, []
+        made.series, made.link_series = series
         made.axes = [name for name in axes if not name.startswith(PROPOSED)]
         return made
 
@@ -94,11 +131,38 @@ def _persistence(of: Runs) -> pl.DataFrame:
     return of.of_flows(PROPOSED, value=pl.col("retransmitted").mean())
 
 
+def _rise(series: pl.DataFrame, column: str, begins: pl.DataFrame) -> pl.DataFrame:
+    """By run, the sum over flows or links of what `column` counted after ``since``, as ``rise``.
+
+    Args:
+        series: Time series whose `column` counts from the start of a run.
+        column: The column.
+        begins: Columns run, since (s).
+    """
+    later = series.join(begins, on="run").filter(pl.col("t") >= pl.col("since"))
+    whose = "flow" if "flow" in series.columns else "link"
+    each = later.group_by("run", whose, maintain_order=True).agg(
+        rise=pl.col(column).max() - pl.col(column).min()
+    )
+    return each.group_by("run", maintain_order=True).agg(pl.col("rise").sum())
+
+
+def _sustained_loss(of: Runs) -> pl.DataFrame:
+    """The share of packets that full queues drop after `SETTLED` of a run."""
+    begins = of.series.group_by("run", maintain_order=True).agg(since=pl.col("t").max() * SETTLED)
+    sent = _rise(of.series, "sent", begins)
+    both = _rise(of.link_series, "dropped", begins).join(sent, on="run", suffix="_sent")
+    return both.select("run", value=pl.col("rise") / pl.max_horizontal("rise_sent", 1))
+
+
 def _latecomer(of: Runs) -> pl.DataFrame:
-    """The part of its fair share that a flow lacks: half of the rate is that of two flows."""
-    late = of.of_flows(f"{PROPOSED}-late", rate=pl.col("throughput").fill_null(0.0).sum())
-    rates = of.runs.select("run", link="rate").join(late.rename({"rate": "has"}), on="run")
-    return rates.select("run", value=1 - 2 * pl.col("has") / pl.col("link"))
+    """The part that a late flow lacks of half of what it and the first have since it started."""
+    begins = of.of_flows(f"{PROPOSED}-late", since=pl.col("start").min())
+    is_late = pl.col("flow").str.starts_with(f"{PROPOSED}-late")
+    late = _rise(of.series.filter(is_late), "delivered", begins)
+    both = late.join(_rise(of.series.filter(~is_late), "delivered", begins), on="run")
+    has, other = pl.col("rise").cast(pl.Float64), pl.col("rise_right").cast(pl.Float64)
+    return both.select("run", value=1 - 2 * has / pl.max_horizontal(has + other, 1.0))
 
 
 def _slowdown(of: Runs) -> pl.DataFrame:
@@ -240,15 +304,34 @@ KINDS: Final = {
             Column("Packets dropped", number=True, unit="times Reno's"),
             _loss_ratio,
             is_relative=True,
+            reference="reno",
         ),
-        Kind("unfairness", Column("1 - Jain's index", number=True), _of_runs(1 - pl.col("jain"))),
-        Kind("least_share", _share("Fair share missing of the least flow"), _least_share),
-        Kind("latecomer", _share("Late flow's fair share missing"), _latecomer),
+        Kind(
+            "sustained_loss",
+            _share("Packets dropped after slow start"),
+            _sustained_loss,
+            of_series=True,
+        ),
+        Kind(
+            "unfairness",
+            Column("1 - Jain's index", number=True),
+            _of_runs(1 - pl.col("jain")),
+            needs=2,
+        ),
+        Kind("least_share", _share("Fair share missing of the least flow"), _least_share, needs=2),
+        Kind(
+            "latecomer",
+            _share("Late flow's fair share missing"),
+            _latecomer,
+            needs=2,
+            of_series=True,
+        ),
         Kind(
             "slowdown",
             Column("Completion time of short flows", number=True, unit="times CUBIC's"),
             _slowdown,
             is_relative=True,
+            reference=USUAL,
         ),
         Kind("harm", _share("Throughput taken from standard flows"), _harm, is_relative=True),
         Kind(
@@ -258,7 +341,7 @@ KINDS: Final = {
             is_relative=True,
         ),
         Kind("harm_loss", _share("Losses added to standard flows"), _harm_loss, is_relative=True),
-        Kind("displacement", _share("Fair share that CUBIC lacks"), _displacement),
+        Kind("displacement", _share("Fair share that flows beside it lack"), _displacement),
         Kind("cost", _share("Own throughput lost"), _cost, is_relative=True),
         Kind("unfairness_own", Column("1 - Jain's index", number=True), _unfairness_own),
         Kind(
@@ -295,6 +378,11 @@ KINDS: Final = {
 """All kinds, by name."""
 
 
+def standard(cc: str) -> str:
+    """The standard algorithm that `cc` is compared with, path by path: CUBIC, or Reno if it is."""
+    return USUAL if cc != USUAL else "reno"
+
+
 def values(of: Runs, kind: Kind) -> pl.DataFrame:
     """A measure of every run.
 
@@ -308,6 +396,12 @@ def values(of: Runs, kind: Kind) -> pl.DataFrame:
     found = placed.join(kind.measure(of), on="run", how="left", maintain_order="left")
     value = pl.col("value").cast(pl.Float64).fill_nan(None)
     return found.select("path", *keys, "cc", "run", value=value)
+
+
+def meant(of: Runs, found: pl.DataFrame, kind: Kind) -> pl.DataFrame:
+    """The `values` on paths with as many flows of the algorithm as the measure needs."""
+    enough = of.of_flows(PROPOSED, flows=pl.len()).filter(pl.col("flows") >= kind.needs)
+    return found.join(enough.select("run"), on="run", how="semi", maintain_order="left")
 
 
 def worst_of_grid(of: Runs, found: pl.DataFrame) -> pl.DataFrame:

@@ -12,9 +12,20 @@ import polars as pl
 from dumbbell import _core
 from dumbbell.display import Column, Table
 from dumbbell.dossier.clauses import SIMPLEST, WORST
+from dumbbell.dossier.measures import standard
 from dumbbell.dossier.scenarios import Scenario
 from dumbbell.dossier.source import source_of
-from dumbbell.dossier.verdict import MARKS, TOLERATED, Share, Verdict, together
+from dumbbell.dossier.verdict import (
+    BESIDE,
+    MARKS,
+    TOLERATED,
+    Comparison,
+    Pair,
+    Share,
+    Verdict,
+    combined,
+    together,
+)
 from dumbbell.dossier.words import label, ranges
 
 if TYPE_CHECKING:
@@ -27,7 +38,7 @@ if TYPE_CHECKING:
     from dumbbell.engine.runner import Backend
     from dumbbell.experiment.model import Experiment
 
-SCHEMA: Final = 1
+SCHEMA: Final = 2
 """The version of ``dossier.json``; it changes when a key changes its meaning."""
 
 _STACK: Final = 'simulated, stack = "linux"'
@@ -78,7 +89,16 @@ class Evidence:
 
     def verdict(self, cc: str) -> Verdict:
         """What it is evidence for."""
+        if cc == self.measure.kind.reference:
+            return "reference"
         return self.shares[cc].verdict if cc in self.shares else "not tested"
+
+    def beside(self, cc: str) -> Pair:
+        """The algorithm beside a standard one (see `standard`) on the same paths."""
+        return Pair.of(self._of(cc), self._of(standard(cc)), self.measure.limit)
+
+    def _of(self, cc: str) -> list[float | None]:
+        return self.values.filter(cc=cc).sort("path")["value"].to_list() if self.shares else []
 
     def median(self, cc: str) -> float | None:
         """The median of the measure over the paths."""
@@ -97,6 +117,10 @@ class Finding:
     def verdict(self, cc: str) -> Verdict:
         """The verdict on an algorithm, by all measures."""
         return together(one.verdict(cc) for one in self.evidence)
+
+    def beside(self, cc: str) -> Comparison:
+        """How the algorithm compares with a standard one, by all measures."""
+        return combined(one.beside(cc).comparison for one in self.evidence)
 
 
 @dataclass(frozen=True)
@@ -190,14 +214,16 @@ class Dossier:
         ]
 
     def table(self) -> Table:
-        """The clauses, with the verdict on each algorithm."""
+        """The clauses, with the verdict on each algorithm and how it compares with a standard."""
         rows = [
             [f"{finding.clause.section} {finding.clause.title}"]
             + [MARKS[finding.verdict(cc)] for cc in self.algorithms]
+            + [BESIDE[finding.beside(self.cc)]]
             for finding in self.findings
         ]
         labels = [label(cc) for cc in self.algorithms]
-        return Table([Column("Evidence for or against"), *map(Column, labels)], rows)
+        titles = [*labels, f"Beside {label(standard(self.cc))}"]
+        return Table([Column("Evidence for or against"), *map(Column, titles)], rows)
 
     def depths(self) -> Table | None:
         """On how many paths a measure is beyond its limit, by the depth of the queue."""
@@ -216,7 +242,7 @@ class Dossier:
         return Table(columns, rows) if rows else None
 
     def to_json(self) -> dict[str, Any]:
-        """What ``dossier.json`` holds; see `docs/reference/dossier.md`."""
+        """What ``dossier.json`` holds; see `docs/reference/dossiers.md`."""
         return {
             "schema": SCHEMA,
             "version": _core.__version__,
@@ -260,7 +286,9 @@ class Dossier:
             "section": clause.section,
             "title": clause.title,
             "question": clause.question,
+            "asks": clause.asks,
             "verdicts": {cc: finding.verdict(cc) for cc in self.algorithms},
+            "beside": {standard(self.cc): finding.beside(self.cc)},
             "measures": [self._measure(one) for one in finding.evidence],
         }
 
@@ -275,6 +303,7 @@ class Dossier:
             "scenario": measure.scenario,
             "failure": one.failure or None,
             "algorithms": {cc: self._of_algorithm(one, cc) for cc in one.shares},
+            "beside": {standard(self.cc): self._beside(one)},
             "by_queue": [
                 {
                     "from": low,
@@ -291,10 +320,14 @@ class Dossier:
             "paths_tried": worst and worst.tried,
         }
 
+    def _beside(self, one: Evidence) -> dict[str, Any]:
+        pair = one.beside(self.cc)
+        return {"comparison": pair.comparison, "worse": pair.worse, "better": pair.better}
+
     def _of_algorithm(self, one: Evidence, cc: str) -> dict[str, Any]:
         share = one.shares[cc]
         return {
-            "verdict": share.verdict,
+            "verdict": one.verdict(cc),
             "median": one.median(cc),
             "beyond": share.beyond,
             "paths": share.paths,

@@ -10,8 +10,9 @@ from markupsafe import Markup
 from dumbbell import _core, figures, lab
 from dumbbell.dossier import words
 from dumbbell.dossier.clauses import SIMPLEST
+from dumbbell.dossier.measures import standard
 from dumbbell.dossier.scenarios import Scenario
-from dumbbell.dossier.verdict import MARKS, TOLERATED, WORDS
+from dumbbell.dossier.verdict import BESIDE, MARKS, TOLERATED, WORDS
 from dumbbell.experiment.files import write_text
 from dumbbell.figures.spread import distributions
 from dumbbell.report import page
@@ -40,6 +41,7 @@ def write_dossier(of: Dossier) -> Path:
         of=of,
         label=words.label,
         names=[words.label(cc) for cc in of.references],
+        standard=words.label(standard(of.cc)),
         heading=words.heading(of),
         strong=[words.named(one, of) for one in strong],
         weak=[words.named(one, of) for one in weak],
@@ -47,6 +49,7 @@ def write_dossier(of: Dossier) -> Path:
         depths=of.depths(),
         packs=[(one, one.tables(of.algorithms)) for one in of.packs],
         words=WORDS,
+        question=words.question,
         marks=MARKS,
         lab=lab.NAME,
         tolerated=TOLERATED,
@@ -111,6 +114,7 @@ def _finding(of: Dossier, finding: Finding) -> dict[str, Any]:
     return {
         "clause": finding.clause,
         "verdicts": {cc: finding.verdict(cc) for cc in of.algorithms},
+        "beside": BESIDE[finding.beside(of.cc)],
         "evidence": [_evidence(of, one) for one in finding.evidence],
     }
 
@@ -120,6 +124,7 @@ def _evidence(of: Dossier, one: Evidence) -> dict[str, Any]:
         "measure": one.measure,
         "scenario": Scenario(one.measure.scenario),
         "sentence": words.sentence(one, of),
+        "compared": words.beside(one, of),
         "verdict": one.verdict(of.cc),
         "svg": None if one.failure else _inline(of, one),
         "paths": [],
@@ -201,6 +206,8 @@ def markdown(of: Dossier) -> str:
         f"{words.heading(of)}.",
         f"Against: with a confidence of 95 % more than {100 * TOLERATED:.0f} % of all such paths "
         "are beyond a limit (exact binomial bound); for: less; open: neither. "
+        f"Beside {words.label(standard(of.cc))}: better or worse on the same paths by an exact "
+        "sign test. "
         f"{'Real packets are' if of.backend == 'linux' else 'A simulation is'} initial evidence. "
         f"{of.paths} random paths for each scenario; dumbbell {_core.__version__}.",
         of.table().markdown().rstrip() if of.findings else "",
@@ -213,9 +220,10 @@ def markdown(of: Dossier) -> str:
     for finding in of.findings:
         clause = finding.clause
         lines.append(f"## {clause.section} {clause.title}")
-        lines.append(f"{clause.question} {WORDS[finding.verdict(of.cc)].capitalize()}.")
+        lines.append(f"{words.question(clause)} {WORDS[finding.verdict(of.cc)].capitalize()}.")
         for one in finding.evidence:
-            lines.append(f"- {words.sentence(one, of)} Limit: {one.measure.reason}")
+            said = [words.sentence(one, of), words.beside(one, of), f"Limit: {one.measure.reason}"]
+            lines.append(f"- {' '.join(filter(None, said))}")
             if one.worst:
                 found = one.worst.worst
                 lines.append(

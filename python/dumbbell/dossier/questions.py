@@ -19,6 +19,7 @@ from markupsafe import Markup
 from dumbbell import _core, figures
 from dumbbell.display import Column, Table
 from dumbbell.dossier.bench import Bench
+from dumbbell.dossier.clauses import needs_series
 from dumbbell.dossier.measures import KINDS, values
 from dumbbell.dossier.scenarios import FOLDER, Scenario
 from dumbbell.dossier.words import with_unit
@@ -224,7 +225,7 @@ def _runs(
         algorithms = dict.fromkeys(one.cc for one in variants if one.keys == keys)
         design = replace(_scenario(name), overrides=keys).design(list(algorithms), paths)
         place = f"{question}/{name}" + (f"-{number}" if keys else "")
-        found[keys] = bench.run(design, place)
+        found[keys] = bench.run(design, place, series=needs_series(name))
     return found
 
 

@@ -49,7 +49,7 @@ def measure(
     points = list(design.points())
     experiments = [scenario.experiment(path, cc) for path in paths for cc in algorithms]
     named = [axis.name for axis in design.axes]
-    rows, flows = [], []
+    rows, flows, series, links = [], [], [], []
     for number, (point, one) in enumerate(zip(points, experiments, strict=True)):
         bench.progress(f"{scenario.name}: real packets", number / len(points))
         result = _measured(one)
@@ -61,9 +61,12 @@ def measure(
         its, summary = _summary(result)
         rows.append(keys | summary)
         flows.append(its.with_columns(run=pl.lit(name)))
+        series.append(result.series.with_columns(pl.col("flow").cast(pl.String), run=pl.lit(name)))
+        links.append(result.links.with_columns(pl.col("link").cast(pl.String), run=pl.lit(name)))
     if not rows:
         raise FailedRunError("the machine disturbed all runs with real packets; try again")
-    of = Runs.of(pl.DataFrame(rows), pl.concat(flows, how="vertical_relaxed"), named)
+    all_flows = pl.concat(flows, how="vertical_relaxed")
+    of = Runs.of(pl.DataFrame(rows), all_flows, named, [pl.concat(series), pl.concat(links)])
     of.grid = scenario.grid
     return of
 

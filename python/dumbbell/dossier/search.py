@@ -131,7 +131,8 @@ class Search:
         """The measure on each of some paths, by algorithm."""
         sweep = self.scenario.at(settings, algorithms)
         kind = "all" if len(algorithms) > len(self.needed) else "own"
-        runs = self.bench.run(sweep, f"search/{self.measure.id}-{kind}")
+        place = f"search/{self.measure.id}-{kind}"
+        runs = self.bench.run(sweep, place, series=self.measure.kind.of_series)
         found = values(runs, self.measure.kind).sort("path", maintain_order=True)
         by_path = found.partition_by("path", maintain_order=True)
         return [dict(zip(one["cc"], one["value"], strict=True)) for one in by_path]

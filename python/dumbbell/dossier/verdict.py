@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Final, Literal
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-Verdict = Literal["for", "against", "inconclusive", "not tested"]
+Verdict = Literal["for", "against", "inconclusive", "not tested", "reference"]
+
+Comparison = Literal["better", "worse", "both", "none"]
 
 TOLERATED: Final = 0.1
 """The share of paths on which a limit may be exceeded. A tenth is ours: an algorithm for the whole
@@ -30,6 +32,7 @@ WORDS: Final[dict[Verdict, str]] = {
     "against": "evidence against",
     "inconclusive": "open",
     "not tested": "not tested",
+    "reference": "what others are compared with",
 }
 """How a verdict is written."""
 
@@ -38,8 +41,18 @@ MARKS: Final[dict[Verdict, str]] = {
     "against": "\N{MINUS SIGN} against",
     "inconclusive": "open",
     "not tested": "—",
+    "reference": "reference",
 }
 """How a verdict is written in a table whose heading says what it is about."""
+
+
+BESIDE: Final[dict[Comparison, str]] = {
+    "better": "better",
+    "worse": "worse",
+    "both": "better, worse",
+    "none": "—",
+}
+"""How a comparison is written in a table."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +97,40 @@ class Share:
         return "against" if self.low > TOLERATED else "inconclusive"
 
 
+@dataclass(frozen=True)
+class Pair:
+    """An algorithm beside a standard one on the same paths.
+
+    Attributes:
+        worse: The number of paths on which it alone is beyond the limit.
+        better: The number of those on which the standard one alone is.
+    """
+
+    worse: int
+    better: int
+
+    @classmethod
+    def of(cls, own: Sequence[float | None], other: Sequence[float | None], limit: float) -> Pair:
+        """Counts the values of both, in the same order of paths."""
+        beyond = [[value is None or value > limit for value in one] for one in (own, other)]
+        both = list(zip(*beyond, strict=True))
+        return cls(both.count((True, False)), both.count((False, True)))
+
+    @property
+    def comparison(self) -> Comparison:
+        """Which is more often beyond the limit, by an exact sign test (McNemar)."""
+        if self.worse + self.better == 0:
+            return "none"
+        low, high = bounds(self.worse, self.worse + self.better, RISK)
+        return "worse" if low > 0.5 else "better" if high < 0.5 else "none"
+
+
+def combined(comparisons: Iterable[Comparison]) -> Comparison:
+    """The comparison on a clause by those on its measures."""
+    found = set(comparisons) - {"none"}
+    return "both" if len(found) > 1 else found.pop() if found else "none"
+
+
 def bounds(beyond: int, paths: int, risk: float) -> tuple[float, float]:
     """The exact bounds of a share of which `beyond` of `paths` are a sample.
 
@@ -99,7 +146,7 @@ def bounds(beyond: int, paths: int, risk: float) -> tuple[float, float]:
 def together(verdicts: Iterable[Verdict]) -> Verdict:
     """The verdict on a clause by those on its measures: one against is enough."""
     found = list(verdicts)
-    for verdict in ("against", "not tested", "inconclusive"):
+    for verdict in ("against", "not tested", "inconclusive", "for"):
         if verdict in found:
             return verdict
-    return "for" if found else "not tested"
+    return "reference" if found else "not tested"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from dumbbell.dossier.measures import standard
 from dumbbell.experiment.model import stack_of
 from dumbbell.figures import style_of
 
@@ -11,10 +12,17 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from dumbbell.display import Column
-    from dumbbell.dossier.clauses import Measure
+    from dumbbell.dossier.clauses import Clause, Measure
     from dumbbell.dossier.outcome import Dossier, Evidence
     from dumbbell.dossier.scenarios import Scenario
     from dumbbell.dossier.search import Path
+    from dumbbell.dossier.verdict import Comparison
+
+_COMPARED: Final[dict[Comparison, str]] = {
+    "better": "better",
+    "worse": "worse",
+    "none": "no difference shown",
+}
 
 _NAMES = {
     "rate": "rate",
@@ -30,6 +38,15 @@ _NAMES = {
     "bytes": "size",
 }
 """How the keys of paths are written, by their last parts."""
+
+_WHOLE = {
+    "flow.existing.cc": "beside",
+    "flow.call.cc": "beside",
+    "flow.media.app_rate": "UDP load",
+    "flow.proposed-near.rtt": "shorter base RTT",
+    "flow.proposed-far.rtt": "longer base RTT",
+}
+"""The same of keys whose last parts would not tell them apart."""
 
 
 def label(cc: str) -> str:
@@ -47,6 +64,12 @@ def heading(dossier: Dossier) -> str:
     others = " and ".join(label(cc) for cc in dossier.references if cc != dossier.cc)
     real = "with real packets, " if dossier.backend == "linux" else ""
     return f"{label(dossier.cc)} beside {others}: {real}{'; '.join(about)}"
+
+
+def question(clause: Clause) -> str:
+    """What is asked of an algorithm, and how firmly the RFC asks for it."""
+    asked = f" By the RFC this {clause.asks}." if clause.asks else ""
+    return f"{clause.question}{asked}"
 
 
 def limit(measure: Measure) -> str:
@@ -91,6 +114,19 @@ def sentence(evidence: Evidence, dossier: Dossier) -> str:
     return f"{what}: {shares(evidence, dossier)}."
 
 
+def beside(evidence: Evidence, dossier: Dossier) -> str:
+    """How it compares with a standard algorithm on the same paths; empty if it is one of a kind."""
+    kind, other = evidence.measure.kind, standard(dossier.cc)
+    if evidence.failure or kind.reference in (dossier.cc, other):
+        return ""
+    pair = evidence.beside(dossier.cc)
+    return (
+        f"Path by path beside {label(other)}: {_COMPARED[pair.comparison]} "
+        f"(alone beyond the limit: {label(dossier.cc)} on {pair.worse}, "
+        f"{label(other)} on {pair.better})."
+    )
+
+
 def named(evidence: Evidence, dossier: Dossier) -> str:
     """The evidence in a sentence that names the clause."""
     clause = next(one.clause for one in dossier.findings if evidence in one.evidence)
@@ -119,12 +155,10 @@ def _range(key: str, values: Any) -> str:
 def named_key(key: str) -> str:
     """The key of an axis in a word or two."""
     last = key.rpartition(".")[2]
-    if key in ("flow.existing.cc", "flow.call.cc"):
-        return "beside"
+    if key in _WHOLE:
+        return _WHOLE[key]
     if key.startswith("flow.burst-"):
         return f"{key.split('.')[1].replace('-', ' ')} at"
-    if key == "flow.media.app_rate":
-        return "UDP load"
     return _NAMES.get(last, last)
 
 
