@@ -45,6 +45,9 @@ const P99_LATENESS_RTTS: f64 = 0.05;
 /// are the shortest base RTT and the drain time of the shortest full queue, because packets delayed
 /// by a stall arrive in a burst that overflows a shorter queue.
 const MIN_RTO: Span = Span::from_millis(200);
+/// Shortest base RTT at which the limits of lateness have their full floors. On shorter paths the
+/// floors shrink with the RTT, because such a lateness would be a large part of it or exceed it.
+const FULL_FLOORS_RTT: Span = Span::from_millis(2);
 /// The limit of the mean lateness is at least this, because no machine is more exact.
 const MEAN_LATENESS_FLOOR: Span = Span::from_micros(200);
 /// The limit of the 99th percentile of packets' lateness is at least this.
@@ -64,8 +67,10 @@ impl Health {
     /// of a link drains.
     pub fn warnings(&self, rtt: Span, queue: Span) -> Vec<String> {
         let mut warnings = Vec::new();
+        let floors_scale = (rtt.as_secs_f64() / FULL_FLOORS_RTT.as_secs_f64()).min(1.0);
+        let floor = |full: Span| full.mul_f64(floors_scale);
         let ms = |span: Span| format!("{:.3} ms", span.as_secs_f64() * 1e3);
-        let mut limit = |what: &str, found: Span, limit: Span| {
+        let limit = |warnings: &mut Vec<String>, what: &str, found: Span, limit: Span| {
             if found > limit {
                 let (found, limit) = (ms(found), ms(limit));
                 warnings.push(format!("{what} (the limit is {limit})").replace("{}", &found));
@@ -73,22 +78,30 @@ impl Health {
         };
         let mean = Span::from_secs_f64(self.lateness.mean().unwrap_or(0.0));
         limit(
+            &mut warnings,
             "packets were on average {} late",
             mean,
-            rtt.mul_f64(MEAN_LATENESS_RTTS).max(MEAN_LATENESS_FLOOR),
+            rtt.mul_f64(MEAN_LATENESS_RTTS).max(floor(MEAN_LATENESS_FLOOR)),
         );
         let p99 = Span::from_secs_f64(self.lateness.quantile(0.99).unwrap_or(0.0));
         limit(
+            &mut warnings,
             "one packet in a hundred was {} late",
             p99,
-            rtt.mul_f64(P99_LATENESS_RTTS).max(P99_LATENESS_FLOOR),
+            rtt.mul_f64(P99_LATENESS_RTTS).max(floor(P99_LATENESS_FLOOR)),
         );
-        let latest = rtt.min(queue).min(MIN_RTO).max(MAX_LATENESS_FLOOR);
-        limit("the latest packet was {} late", self.max_lateness, latest);
+        let latest = rtt.min(queue).min(MIN_RTO).max(floor(MAX_LATENESS_FLOOR));
+        limit(&mut warnings, "the latest packet was {} late", self.max_lateness, latest);
+        if rtt < FULL_FLOORS_RTT && !warnings.is_empty() {
+            let why = format!("the emulator cannot represent a base RTT of {}", ms(rtt));
+            let possible = "give every flow 2 ms or more, or use the simulator";
+            warnings.insert(0, format!("{why}, because packets are late: {possible}"));
+        }
         let stall = self.stalls.iter().map(|stall| stall.length).max().unwrap_or(Span::ZERO);
-        limit("a processor stopped for {}", stall, latest);
+        limit(&mut warnings, "a processor stopped for {}", stall, latest);
         let p95 = Span::from_secs_f64(self.application_lateness.quantile(0.95).unwrap_or(0.0));
         limit(
+            &mut warnings,
             "one turn in twenty of applications was {} late",
             p95,
             rtt.mul_f64(APPLICATION_P95_RTTS).max(APPLICATION_P95_FLOOR),
@@ -216,7 +229,8 @@ mod tests {
             text.trim_end_matches(" ms)").parse().expect("a number of milliseconds")
         };
         let warnings = health.warnings(rtt, queue);
-        [&warnings[0], &warnings[1], &warnings[2]].map(limit)
+        let late = &warnings[warnings.len() - 3..];
+        [&late[0], &late[1], &late[2]].map(limit)
     }
 
     #[test]
@@ -225,6 +239,24 @@ mod tests {
         assert_eq!(lateness_limits(100, 50), [1.0, 5.0, 50.0], "a full queue drains in 50 ms");
         assert_eq!(lateness_limits(300, 400), [3.0, 15.0, 200.0], "the minimum RTO is 200 ms");
         assert_eq!(lateness_limits(2, 1), [0.2, 1.0, 2.0], "no machine is more exact");
+        assert_eq!(lateness_limits(10, 5), [0.2, 1.0, 5.0], "the floors of the first two");
+        assert_eq!(lateness_limits(1, 5), [0.1, 0.5, 1.0], "half of the floors");
+    }
+
+    #[test]
+    fn the_lateness_of_a_good_machine_is_too_much_for_an_rtt_of_100_us() {
+        let mut health = Health { max_lateness: Span::from_micros(90), ..Health::default() };
+        (0..1000).for_each(|_| health.lateness.record(Span::from_micros(20)));
+        let warnings = |us| health.warnings(Span::from_micros(us), Span::from_micros(80));
+        assert_eq!(warnings(500), Vec::<String>::new());
+        let warnings = warnings(100);
+        assert_eq!(
+            warnings[0],
+            "the emulator cannot represent a base RTT of 0.100 ms, because packets are late: give \
+             every flow 2 ms or more, or use the simulator"
+        );
+        assert_eq!(warnings[1], "packets were on average 0.020 ms late (the limit is 0.010 ms)");
+        assert_eq!(warnings.len(), 2, "{warnings:?}");
     }
 
     #[test]
