@@ -87,6 +87,7 @@ def test_dctcp_without_a_queue_that_marks_is_warned_of() -> None:
         ("bbr3( ecn_max_rtt = 10 ms )", "10 ms", "on paths of more than 10 ms"),
         ("bbr3(ecn_max_rtt=20 ms, beta=0.8)", "10 ms", ""),
         ("bbr3(ecn=off)", "1 ms", "on any path"),
+        ("f-bbr2", "1 ms", "on any path"),
         ("cubic", "10 ms", ""),
     ],
 )
@@ -107,6 +108,15 @@ def test_a_bbr_without_ecn_or_without_marks_is_not_warned_of() -> None:
     own = Flow(cc="bbr", stack_options={"ecn": "classic"})
     said = IGNORES_MARKS.format(cc="bbr", where="on any path")
     assert warnings_of(aqm="codel", flows=[off, own, own]) == [said]
+
+
+def test_real_packets_are_warned_of_ignored_marks_only() -> None:
+    link = Link(name="bottleneck", rate="10 Mbit/s", delay="10 ms", aqm="codel")
+    flows = [Flow(cc="dctcp"), Flow(cc="bbr", stack_options={"ecn": "classic"})]
+    experiment = Experiment(duration="1 s", links=[link], flows=flows).resolve()
+    ignored = IGNORES_MARKS.format(cc="bbr", where="on any path")
+    assert experiment.warnings() == [WITHOUT_ECN, ignored]
+    assert experiment.warnings(is_simulated=False) == [ignored]
 
 
 def test_a_flow_whose_handshake_does_not_end_is_warned_of() -> None:

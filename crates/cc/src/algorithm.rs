@@ -292,6 +292,17 @@ impl Algorithm {
             _ => false,
         }
     }
+
+    /// BBR only: the maximum `min_rtt` at which the flow responds to ECN marks; zero if it ignores all.
+    pub fn bbr_ecn_max_rtt(&self) -> Option<Span> {
+        match self {
+            Algorithm::Bbr(_) => Some(Span::ZERO),
+            Algorithm::Bbr2(bbr) | Algorithm::FairBbr2(bbr) | Algorithm::Bbr3(bbr) => {
+                Some(bbr.ecn_max_rtt())
+            }
+            _ => None,
+        }
+    }
 }
 
 // No default body may stand in for the algorithm's own method.

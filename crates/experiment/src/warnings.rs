@@ -3,9 +3,12 @@
 use crate::aqm;
 use crate::diagnostic::key_path;
 use crate::model::{Experiment, Flow, Link};
-use crate::quantity::UNLIMITED;
+use crate::quantity::{TIME, UNLIMITED};
+use crate::resolve::checked;
+use dumbbell_cc::{Algorithm, ConnectionConfig};
 use dumbbell_net::AqmConfig;
-use dumbbell_tcp::Ecn;
+use dumbbell_tcp::{Ecn, Stack};
+use dumbbell_units::Time;
 use serde_json::Value;
 
 /// What an algorithm lacks without ECN, without an AQM, and with one that does not mark.
@@ -52,18 +55,28 @@ static LIMITED_CAKE: &str = "cake drops at random after its queue was full (BLUE
                              is 4 MiB at least";
 
 impl Experiment {
-    /// Sentences on settings that have no effect or an unusual one when the experiment is simulated, and on runs that
-    /// the seed does not determine.
+    /// Sentences on flows that ignore marks and, if the experiment is simulated, on settings that have no effect or an
+    /// unusual one and on runs that the seed does not determine.
     ///
     /// # Panics
     /// As [`resolve`](Experiment::resolve).
-    pub fn warnings(&self) -> Vec<&'static str> {
-        let mut found: Vec<_> = self.flows.iter().filter_map(|flow| self.lacks(flow)).collect();
-        if self.links.iter().any(limits_cake) {
-            found.push(LIMITED_CAKE);
+    pub fn warnings(&self, is_simulated: bool) -> Vec<String> {
+        let mut found = Vec::new();
+        if is_simulated {
+            let mut lacking: Vec<_> =
+                self.flows.iter().filter_map(|flow| self.lacks(flow)).collect();
+            if self.links.iter().any(limits_cake) {
+                lacking.push(LIMITED_CAKE);
+            }
+            let all = DCTCP.into_iter().chain(PRAGUE).chain([UNSEEDED, LIMITED_CAKE]);
+            found.extend(all.filter(|warning| lacking.contains(warning)).map(str::to_owned));
         }
-        let all = DCTCP.into_iter().chain(PRAGUE).chain([UNSEEDED, LIMITED_CAKE]);
-        all.filter(|warning| found.contains(warning)).collect()
+        for warning in self.flows.iter().filter_map(|flow| self.ignores_marks(flow)) {
+            if !found.contains(&warning) {
+                found.push(warning);
+            }
+        }
+        found
     }
 
     /// What a flow with DCTCP or Prague lacks for its algorithm to have an effect.
@@ -76,19 +89,50 @@ impl Experiment {
             () if flow.has_algorithm("prague") => PRAGUE,
             () => return None,
         };
-        let base = self.base_stack().expect("a checked stack");
-        let stack = self.flow_stack(flow, &base, &key_path![]).expect("a checked stack");
-        if !matches!(stack.ecn, Ecn::Accurate | Ecn::L4s) {
+        if !matches!(self.checked_stack(flow).ecn, Ecn::Accurate | Ecn::L4s) {
             return Some(without_ecn);
         }
-        let path = self.flow_paths(flow).concat();
-        let crossed = self.links.iter().filter(|link| path.contains(&link.name));
-        let aqms: Vec<_> = crossed.filter_map(|link| link.aqm.as_deref()).collect();
+        let aqms = self.crossed_aqms(flow);
         match aqms.iter().any(|aqm| marks(aqm)) {
             true => None,
             false if aqms.is_empty() => Some(without_aqm),
             false => Some(without_marks),
         }
+    }
+
+    /// A sentence on a BBR that sends ECT on a path with a queue that marks, and ignores marks.
+    fn ignores_marks(&self, flow: &Flow) -> Option<String> {
+        let config = ConnectionConfig::new(Time::ZERO, 1448);
+        let algorithm =
+            Algorithm::parse(&flow.cc, &config).ok().filter(|_| flow.transport == "tcp")?;
+        let max_rtt = algorithm.bbr_ecn_max_rtt()?.as_nanos();
+        let rtts = flow.rtts.iter().flatten().chain(&flow.rtt);
+        let is_ignoring = rtts.map(|rtt| checked(&TIME, rtt)).all(|rtt| rtt > max_rtt)
+            && self.checked_stack(flow).ecn != Ecn::Off
+            && self.crossed_aqms(flow).into_iter().any(marks);
+        let paths = match max_rtt {
+            0 => "on any path".to_owned(),
+            _ => format!("on paths of more than {}", TIME.format(max_rtt)),
+        };
+        is_ignoring.then(|| {
+            format!(
+                "{} sends ECT and does not respond to marks {paths}, so it takes capacity from flows that do; write \
+                 ecn = \"off\" in its stack_options",
+                flow.cc
+            )
+        })
+    }
+
+    fn checked_stack(&self, flow: &Flow) -> Stack {
+        let base = self.base_stack().expect("a checked stack");
+        self.flow_stack(flow, &base, &key_path![]).expect("a checked stack")
+    }
+
+    /// The AQMs of the links that a flow's data crosses.
+    fn crossed_aqms(&self, flow: &Flow) -> Vec<&str> {
+        let path = self.flow_paths(flow).concat();
+        let crossed = self.links.iter().filter(|link| path.contains(&link.name));
+        crossed.filter_map(|link| link.aqm.as_deref()).collect()
     }
 }
 

@@ -84,9 +84,9 @@ fn a_queue_that_cake_may_fill_is_warned_of() {
             "[[link]]\nname = \"down\"\nrate = \"20 Mbit/s\"\ndelay = \"2 ms\"\naqm = \"cake\"";
         let text = format!("duration = \"5 s\"\n{link}\n{queue}\n[[flow]]\ncc = \"cubic\"");
         let read = Experiment::from_toml(&text, "a.toml", &[] as &[&str]).expect("valid");
-        read.resolve(&NoEnvironment).expect("valid").warnings()
+        read.resolve(&NoEnvironment).expect("valid").warnings(true)
     };
     assert!(warnings("").is_empty());
-    let [warning] = warnings("queue = \"20 ms\"")[..] else { panic!("one warning") };
+    let [ref warning] = warnings("queue = \"20 ms\"")[..] else { panic!("one warning") };
     assert!(warning.contains("leave out the link's queue"), "{warning}");
 }

@@ -160,9 +160,9 @@ fn the_stacks_and_their_options_are_explained_and_in_the_schema() {
 fn a_controller_that_draws_unseeded_random_numbers_is_warned_of() {
     let warnings = |cc: &str| {
         let read = read(&format!("cc = \"{cc}\"\ntransport = \"quic\"")).expect("valid");
-        read.resolve(&NoEnvironment).expect("its parts fit together").warnings()
+        read.resolve(&NoEnvironment).expect("its parts fit together").warnings(true)
     };
     assert!(warnings("quinn:bbr").is_empty());
-    let [warning] = warnings("noq:bbr3")[..] else { panic!("one warning") };
+    let [ref warning] = warnings("noq:bbr3")[..] else { panic!("one warning") };
     assert!(warning.contains("runs with the same seed differ"), "{warning}");
 }

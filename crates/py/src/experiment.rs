@@ -97,9 +97,9 @@ impl ParsedExperiment {
         links.into_iter().map(|link| (link.name.clone(), trace(&link, duration_ns))).collect()
     }
 
-    /// Sentences on settings that have no effect when the experiment is simulated.
-    fn warnings(&self) -> Vec<&'static str> {
-        self.0.warnings()
+    /// Sentences on flows that ignore marks and, if the experiment is simulated, on settings that have no effect then.
+    fn warnings(&self, is_simulated: bool) -> Vec<String> {
+        self.0.warnings(is_simulated)
     }
 
     /// For each flow of the file, the names of its copies.
@@ -203,13 +203,13 @@ impl ParsedSweep {
         &self,
         values: Vec<String>,
         environment: Bound<'_, PyAny>,
-    ) -> PyResult<(String, f64, Vec<&'static str>)> {
+    ) -> PyResult<(String, f64, Vec<String>)> {
         let values: Vec<_> = values.iter().map(|json| value(json)).collect::<PyResult<_>>()?;
         let experiment = self.0.experiment(&values, &PythonEnvironment(environment));
         let experiment = experiment.map_err(invalid)?;
         let scenario = experiment.scenario(0);
         let text = serde_json::to_string(&scenario).map_err(value_error)?;
-        Ok((text, work(&scenario), experiment.warnings()))
+        Ok((text, work(&scenario), experiment.warnings(true)))
     }
 
     /// The text of a file that reads as the same sweep.

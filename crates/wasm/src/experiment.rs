@@ -90,7 +90,7 @@ pub fn check(text: &str, files: &Files) -> String {
             "errors": [],
             "work": work(&scenario),
             "names": names,
-            "warnings": experiment.warnings(),
+            "warnings": experiment.warnings(true),
             "experiment": experiment.to_value(),
             "scenario": scenario,
         })

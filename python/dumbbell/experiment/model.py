@@ -367,9 +367,9 @@ class Experiment(_Table):
         """
         return {link: text for link, text in self._parsed.mahimahi_traces() if text is not None}
 
-    def warnings(self) -> list[str]:
-        """Sentences on settings that have no effect when the experiment is simulated."""
-        return self._parsed.warnings()
+    def warnings(self, *, is_simulated: bool = True) -> list[str]:
+        """Sentences on flows that ignore marks and, if simulated, on settings without effect."""
+        return self._parsed.warnings(is_simulated)
 
     def payloads(self) -> list[int]:
         """Bytes of data in a full packet of each of `flows`."""

@@ -1,72 +1,30 @@
-"""Warnings about results: settings without effect, ignored marks, silent flows, equal seeds."""
+"""Warnings about results: settings without effect, silent flows, equal seeds."""
 
 from __future__ import annotations
 
-import re
-from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
 from dumbbell.display import format_significant
-from dumbbell.experiment.model import without_options
-from dumbbell.experiment.quantities import TIME
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from dumbbell.experiment.model import Experiment, Flow
     from dumbbell.results.result import Result
 
 _MOST_NAMED: Final = 3
 
-_BBR: Final = {"bbr": "off", "bbr2": "off", "f-bbr2": "off", "bbr3": "on"}
-"""The versions of BBR, and whether they respond to marks by default."""
-
 
 def warnings_of(result: Result) -> list[str]:
     """The warnings of a result, a sentence each."""
-    simulated = result.meta.get("backend") != "linux"
-    found = result.experiment.warnings() if simulated else []
+    is_simulated = result.meta.get("backend") != "linux"
     return [
-        *found,
-        *ignored_marks(result.experiment),
+        *result.experiment.warnings(is_simulated=is_simulated),
         *failed_connections(result),
         *silent_flows(result.flows),
         *identical_seeds(result.flows),
     ]
-
-
-def ignored_marks(experiment: Experiment) -> list[str]:
-    """A sentence for each BBR that sends ECT on a path with a queue that marks, and ignores marks.
-
-    The experiment is resolved.
-    """
-    marking = {link.name for link in experiment.links if link.aqm and "ecn=off" not in link.aqm}
-    common = experiment.stack_options.get("ecn", "off")
-    ignoring = {}
-    for flow in experiment.flows:
-        if flow.transport != "tcp" or without_options(flow.cc) not in _BBR:
-            continue
-        ecn = flow.stack_options.get("ecn", "off" if flow.stack else common)
-        crossed = chain.from_iterable(experiment.flow_paths(flow))
-        if ecn != "off" and marking.intersection(crossed) and (where := _where_ignored(flow)):
-            ignoring[flow.cc] = where
-    so = 'so it takes capacity from flows that do; write ecn = "off" in its stack_options'
-    return [
-        f"{cc} sends ECT and does not respond to marks {where}, {so}"
-        for cc, where in ignoring.items()
-    ]
-
-
-def _where_ignored(flow: Flow) -> str:
-    """Where a BBR flow does not respond to marks; empty if it does on its path."""
-    given = dict(re.findall(r"(\w+) *= *([^,)]*[^,) ])", flow.cc))
-    if given.get("ecn", _BBR[without_options(flow.cc)]) == "off":
-        return "on any path"
-    limit = given.get("ecn_max_rtt", "5 ms")
-    shortest = min(map(TIME.parse, flow.rtts or [flow.rtt or "0 s"]))
-    return f"on paths of more than {limit}" if shortest > TIME.parse(limit) else ""
 
 
 def identical_seeds(flows: pl.DataFrame) -> list[str]:

@@ -322,6 +322,11 @@ impl BbrV3 {
         Ok(BbrV3::new(version.with_options(options)?, config))
     }
 
+    /// The maximum `min_rtt` at which the flow responds to ECN marks; zero if it ignores all.
+    pub fn ecn_max_rtt(&self) -> Span {
+        if self.version.ecn { self.version.ecn_max_rtt } else { Span::ZERO }
+    }
+
     /// The state of the state machine.
     pub fn state(&self) -> State {
         self.state
