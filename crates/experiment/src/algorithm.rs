@@ -116,6 +116,7 @@ pub fn check(value: &Value) -> Result<String, ValueError> {
             fail!("{algorithm} has no option \"{key}\"{hint}; it has {valid}")
         }
         Err(ConfigError::Syntax { text }) => {
+            Call::from_text(&text, WHAT)?;
             fail!("{} is not {WHAT}; write {ALGORITHM_FORM}", shown(&Value::from(text)))
         }
         Err(error) => Err(ValueError(error.to_string())),
@@ -168,7 +169,9 @@ mod tests {
         for (value, part) in [
             (json!("cubik"), "\"cubik\" (did you mean \"cubic\"?); choose from bbr,"),
             (json!("cubic(hystat=off)"), "no option \"hystat\" (did you mean \"hystart\"?)"),
-            (json!("reno("), "\"reno(\" is not an algorithm; write NAME or"),
+            (json!("reno("), "\"reno(\" is not an algorithm: write NAME or"),
+            (json!("reno(beta)"), "reno: \"beta\" is not of the form option=value"),
+            (json!("reno(beta=0.5,beta=0.6)"), "reno: beta is given twice; write it once"),
             (json!("a:B(1=2)"), "is not an algorithm; write \"my_module:MyCC\""),
             (json!("a:B(x=1, y=2, x=3)"), "has the option x twice; write it once"),
             (json!("a:"), "is not an algorithm; write \"my_module:MyCC\""),
