@@ -19,6 +19,7 @@ from dumbbell.dossier.clauses import clauses
 from dumbbell.dossier.packs import FOLDER as PACKS
 from dumbbell.dossier.packs import Pack
 from dumbbell.dossier.scenarios import FOLDER, Scenario
+from dumbbell.metrics import definitions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -43,6 +44,7 @@ def make(request: str) -> str:
         "algorithm-options": algorithm_options,
         "crates": crates,
         "metrics": metric_list,
+        "terms": terms,
         "measures": measures,
         "packs": packs,
         "scenarios": scenarios,
@@ -186,6 +188,11 @@ def metric_list() -> str:
         home = metric.__module__.rpartition(".")[2]
         rows.append((f"`{home}.{metric.__name__}`", _cell(first)))
     return _table(("function", "what it gives"), rows)
+
+
+def terms() -> str:
+    """The terms that are not metrics, and what each means."""
+    return _table(("term", "what it means"), definitions.TERMS.items())
 
 
 def measures() -> str:

@@ -260,6 +260,38 @@ def test_run_says_what_a_bdp_is(tmp_path: Path, queue: str, said: str) -> None:
     assert bool(said) == ("BDP" in printed)
 
 
+@pytest.mark.parametrize(
+    ("topic", "parts"),
+    [
+        ("goodput", ["goodput: Payload that", "(bit/s)", "RFC 2647", "Goodput (Mbit/s)"]),
+        ("Jain's index", ["jain: Jain's fairness index", "DEC-TR-301"]),
+        ("queueing delay", ["queue_delay_p95 (s)", "RFC 5166", "Queueing delay (ms)"]),
+        ("retransmitted", ["retransmission_share: The share", "Retransmitted (%)"]),
+        ("queue_delay_p95", ["queueing_delay: "]),
+        ("bdp", ["BDP: The bandwidth-delay product", "bytes", "RFC 7323"]),
+        ("mean RTT", ["RTT: The round-trip time", "rtt_mean"]),
+        ("rtt", ["RTT: The round-trip time", "flow.rtt: the round-trip time"]),
+    ],
+)
+def test_a_metric_or_term_is_explained_with_unit_and_source(
+    topic: str, parts: list[str], tmp_path: Path
+) -> None:
+    said = output_of("explain", *topic.split(), cwd=tmp_path)
+    assert all(part in said for part in parts), said
+    assert "`" not in said
+    assert "Args" not in said
+
+
+@pytest.mark.parametrize(
+    ("topic", "close"), [("goodputt", "goodput"), ("cubicc", "cubic"), ("queing delay", "queueing")]
+)
+def test_an_unknown_topic_names_a_close_metric_or_key(
+    topic: str, close: str, tmp_path: Path
+) -> None:
+    said = complaint_of("explain", topic, cwd=tmp_path)
+    assert f'no topic "{topic}" (did you mean "{close}' in said
+
+
 def test_a_key_is_explained_without_its_table_and_an_option_alone(tmp_path: Path) -> None:
     assert output_of("explain", "queue", cwd=tmp_path).startswith("link.queue: ")
     assert output_of("explain", "cubic.beta", cwd=tmp_path) == (

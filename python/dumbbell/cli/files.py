@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 import shlex
+from contextlib import suppress
 from json import loads
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -16,7 +18,7 @@ from dumbbell.cli.output import print_json, print_line, print_text
 from dumbbell.errors import DumbbellError, in_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 
 def write_starter(
@@ -132,16 +134,29 @@ def _toml(value: Any) -> str:
 
 
 def show_explanation(
-    topic: Annotated[
-        str, Argument(metavar="NAME", help="link.queue, cubic, stack.min_rto, mine.py:MyCC")
+    words: Annotated[
+        list[str],
+        Argument(metavar="NAME", help="link.queue, cubic, stack.min_rto, mine.py:MyCC, goodput"),
     ],
 ) -> None:
-    """Explain a key of experiments, an algorithm, a class of your own, or an option."""
-    print_text(_explanation(topic))
+    """Explain a key of experiments, an algorithm, an option, your own class, or a metric."""
+    from dumbbell.metrics import definitions
+
+    topic = " ".join(words)
+    if meaning := definitions.definition(topic):
+        print_text(meaning)
+        # A term may also be a key, such as rtt.
+        with suppress(DumbbellError):
+            print_text(_explanation(topic))
+        return
+    print_text(_explanation(topic, definitions.names()))
 
 
-def _explanation(topic: str) -> str:
-    """What a topic is, also a key without its table, and an option as ``cubic.beta``."""
+def _explanation(topic: str, metrics: Sequence[str] = ()) -> str:
+    """What a topic is, also a key without its table, and an option as ``cubic.beta``.
+
+    The error of an unknown topic names a close one, also of `metrics`.
+    """
     if found := _explained(topic):
         return found
     keys = [f"{table}.{topic}" for table in _TABLES]
@@ -157,8 +172,12 @@ def _explanation(topic: str) -> str:
     from dumbbell.experiment import user_code
 
     try:
-        is_class = user_code.is_custom(topic)
-        return user_code.explain(topic) if is_class else _core.explain(topic)
+        if user_code.is_custom(topic):
+            return user_code.explain(topic)
+        if close := difflib.get_close_matches(topic, metrics, n=1, cutoff=0.75):
+            problem = f'there is no topic "{topic}" (did you mean "{close[0]}"?)'
+            raise DumbbellError(f"{problem}; dumbbell list has the metrics")
+        return _core.explain(topic)
     except ValueError as error:
         raise DumbbellError(str(error)) from None
 
