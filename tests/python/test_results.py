@@ -34,7 +34,7 @@ from dumbbell import (
 from dumbbell.engine.runner import run_each
 from dumbbell.errors import OverwriteError
 from dumbbell.results.storage import reserve
-from dumbbell.results.summary import summary_tables
+from dumbbell.results.summary import side_by_side, summary_tables
 from dumbbell.results.tables import OPTIONAL, TABLES
 from dumbbell.sweeps.query import query
 
@@ -113,6 +113,41 @@ def test_throughputs_that_do_not_add_up_are_explained(result: Result) -> None:
     told = "each flow from its start to its end; together: over the whole run"
     assert told in summary_tables(result)[0].note
     assert told not in summary_tables(run(EXPERIMENT.override("flow.*.start=0 s")))[0].note
+
+
+def test_rows_of_several_flows_are_headed_as_means() -> None:
+    link = Link(name="bottleneck", rate="10 Mbit/s", delay="10 ms")
+    flows = [Flow(name="web", cc="cubic", bytes="10 kB", repeat=21), Flow(name="bulk", cc="bbr")]
+    many = summary_tables(run(Experiment(links=[link], flows=flows, duration="1 s")))[0]
+    assert [column.title for column in many.columns][:2] == ["Flow or mean of flows", "Algorithm"]
+    assert [row[0] for row in many.rows] == ["web-1 to web-21", "bulk"]
+    few = summary_tables(run(Experiment(links=[link], flows=flows[1:], duration="1 s")))[0]
+    assert few.columns[0].title == "Flow"
+
+
+def test_a_narrow_table_keeps_the_completion_time_longest(result: Result) -> None:
+    table = summary_tables(result, label=str)[0]
+    heads = [table.text(width).partition("Not shown")[0] for width in range(100, 20, -1)]
+    shown = {("Throughput" in head, "Completion" in head) for head in heads}
+    assert (False, True) in shown
+    assert (True, False) not in shown
+
+
+def test_udp_flows_show_what_was_lost_in_place_of_retransmissions() -> None:
+    link = Link(name="bottleneck", rate="1 Mbit/s", delay="10 ms", loss=0.1)
+    flows = [
+        Flow(name="tcp", cc="reno"),
+        Flow(name="udp", transport="udp", cc="none", app_rate="200 kbit/s"),
+    ]
+    result = run(Experiment(links=[link], flows=flows, duration="10 s"))
+    table = summary_tables(result)[0]
+    names = [column.title for column in table.columns]
+    found = {row[0]: dict(zip(names, row, strict=True)) for row in table.rows}
+    assert (found["tcp"]["Lost"], found["udp"]["Retransmitted"]) == (None, None)
+    sent, lost = result.flows.row(1, named=True)["sent"], result.flows["lost"][1]
+    assert found["udp"]["Lost"].value == lost / sent > 0  # type: ignore[union-attr]
+    (both,) = side_by_side([result, result])
+    assert [row[-1] is None for row in both.rows] == [True, True, False, False]
 
 
 def test_a_figure_is_drawn_on_the_axes_that_are_given(result: Result) -> None:

@@ -138,6 +138,22 @@ def test_responsiveness_of_an_idle_path_is_its_round_trips_per_minute() -> None:
     assert 750 <= rpm["rpm"] < 1300
 
 
+def test_jain_does_not_count_flows_that_only_probe() -> None:
+    link = Link(name="b", rate="20 Mbit/s", delay="20 ms")
+    ping = {"arrivals": "periodic(every=100 ms)", "sizes": "constant(size=1 B)"}
+    probes = Flow(name="ping", cc="cubic", **ping)  # type: ignore[arg-type]
+    bulk = Flow(name="bulk", cc="cubic", repeat=2)
+    both = dumbbell.run(Experiment(links=[link], flows=[probes, bulk], duration="10 s"))
+    rates = metrics.throughput(both).filter(pl.col("flow") != "ping")["throughput"]
+    assert metrics.fairness(both)["jain"].item() == pytest.approx(metrics.jain(rates))
+    over_time = metrics.jain_over_time(both)["jain"]
+    assert over_time.min() >= 0.5  # type: ignore[operator]
+    assert over_time.max() > 0.7  # type: ignore[operator]
+    probes = Flow(name="ping", cc="cubic", repeat=2, **ping)  # type: ignore[arg-type]
+    alone = dumbbell.run(Experiment(links=[link], flows=[probes], duration="1 s"))
+    assert metrics.fairness(alone)["jain"].to_list() == [None]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("sizes", ["exponential(mean=2 MB)", "constant(size=2 MB)"])
 @pytest.mark.parametrize("load", [0.3, 0.5, 0.7])

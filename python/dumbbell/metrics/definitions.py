@@ -26,6 +26,11 @@ TERMS: Final = {
         "The round-trip time without queues: the sum of the propagation delays of a path and its "
         "return path, the column `base_rtt`. Unit: s. Source: RFC 5166, section 2.2."
     ),
+    "loss share": (
+        "The share of the packets sent that was lost, of flows over UDP and RTP, which retransmit "
+        "nothing: `loss_share` is `lost / sent`. Unit: % in printed tables (Lost). "
+        "Source: RFC 5166, section 2.3."
+    ),
 }
 """Terms that are not metrics, and what each means."""
 

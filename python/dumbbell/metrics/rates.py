@@ -46,6 +46,9 @@ class Runs(Protocol):
     @property
     def links(self) -> pl.DataFrame: ...
 
+    @property
+    def transfers(self) -> pl.DataFrame: ...
+
     def capacities(self, spans: pl.DataFrame) -> list[float | None]: ...
 
 
@@ -63,9 +66,6 @@ class SampledRuns(Runs, Protocol):
 
     @property
     def internals(self) -> pl.DataFrame: ...
-
-    @property
-    def transfers(self) -> pl.DataFrame: ...
 
     @property
     def frames(self) -> pl.DataFrame: ...

@@ -11,7 +11,7 @@ from dumbbell.experiment.quantities import TIME
 from dumbbell.metrics.rates import FLOW, no_rows
 
 if TYPE_CHECKING:
-    from dumbbell.metrics.rates import SampledRuns
+    from dumbbell.metrics.rates import Runs, SampledRuns
 
 TRANSFER_METRICS: Final = (
     *("transfers", "completed_share", "completion_p50", "completion_p95", "completion_p99"),
@@ -111,9 +111,21 @@ def responsiveness(result: SampledRuns) -> pl.DataFrame:
     """
     round_trip = pl.col("took").fill_null(math.inf).sort() / 2
     kept = (pl.len() * 0.95).ceil().cast(pl.UInt32)
-    probes = completion_times(result).group_by(FLOW, maintain_order=True)
-    rpm = probes.agg(rpm=60 / round_trip.head(kept).mean(), largest=pl.col("bytes").max())
-    return rpm.filter(pl.col("largest") <= PROBE).drop("largest")
+    probes = completion_times(result).join(probe_flows(result), on=["seed", "flow"], how="semi")
+    rpm = 60 / round_trip.head(kept).mean()
+    return probes.group_by(FLOW, maintain_order=True).agg(rpm=rpm)
+
+
+def probe_flows(result: Runs) -> pl.DataFrame:
+    """The flows that only probe the path: no transfer is larger than `PROBE` bytes.
+
+    Returns:
+        Columns seed, flow.
+    """
+    if not result.transfers.width:
+        return result.flows.select("seed", "flow").clear()
+    largest = result.transfers.group_by("seed", "flow").agg(pl.col("bytes").max())
+    return largest.filter(pl.col("bytes") <= PROBE).drop("bytes")
 
 
 PROBE: Final = 1448

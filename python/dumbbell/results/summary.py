@@ -24,8 +24,9 @@ MEANS: Final = "Means over the seeds; below them their 95 % intervals (Student's
 
 _OF_FLOWS: Final = (
     *("throughput", "goodput", "queue_delay_mean", "queue_delay_p95", "rtt_mean"),
-    *("retransmission_share", "timeouts", "took"),
+    *("retransmission_share", "loss_share", "timeouts", "took"),
 )
+_UNRELIABLE: Final = ("udp", "rtp")
 _OF_TRANSFERS: Final = tuple(
     name for name in metrics.TRANSFER_METRICS if name not in ("load_offered", "load_carried")
 )
@@ -113,31 +114,52 @@ def _flows(result: Result, summary: Summary, label: Callable[[str], str]) -> Tab
         for names in result.experiment.flow_names()
         for name in names
     }
-    columns = [name for name in _OF_FLOWS if name != "took" or summary.flows["completed"].count()]
+    losses = _losses(result)
+    columns = [name for name in _OF_FLOWS if name != "loss_share" or name in losses]
+    if not summary.flows["completed"].count():
+        columns.remove("took")
     sent = pl.max_horizontal(pl.col("sent").sum(), 1)
     by = ["flow", "cc"]
     each = (
         summary.flows.with_columns(
             pl.col("flow").cast(pl.String).replace_strict(labels, return_dtype=pl.String),
             took=pl.col("completed") - pl.col("start"),
+            **losses,
         )
         .group_by(*by, "seed", maintain_order=True)
         .agg(
-            pl.col([name for name in columns if name != "retransmission_share"]).mean(),
-            retransmission_share=pl.col("retransmitted").sum() / sent,
+            pl.col([name for name in columns if name not in losses]).mean(),
+            # The sum of nothing but nulls is 0.
+            *(pl.when(pl.col(name).count() > 0).then(pl.col(name).sum() / sent) for name in losses),
         )
     )
     rows = [[flow, label(str(cc)), *row] for flow, cc, *row in means(each, by, columns)]
-    notes = ["Means of the flows named."] if together else []
+    notes = []
     jain = [] if summary.jain.is_empty() else summary.jain["jain"].drop_nulls().to_list()
     if jain:
         notes.append(f"Jain's index {Column.of('jain').format(metrics.mean(jain).value)}.")
     notes += spans(result)
     if len(result.seeds) > 1:
         notes.append(MEANS)
-    return Table(
-        [Column("Flow"), Column("Algorithm"), *map(Column.of, columns)], rows, " ".join(notes)
-    )
+    titles = [Column("Flow or mean of flows" if together else "Flow"), Column("Algorithm")]
+    return Table([*titles, *map(Column.of, columns)], rows, " ".join(notes))
+
+
+def _losses(result: Result) -> dict[str, pl.Expr]:
+    """The packets of each flow that its share of losses counts, by the name of the share.
+
+    Over UDP and RTP nothing is retransmitted. What another sender marks lost may arrive, so there
+    its retransmissions count.
+    """
+    flows = zip(result.experiment.flows, result.experiment.flow_names(), strict=True)
+    unreliable = [name for flow, names in flows if flow.transport in _UNRELIABLE for name in names]
+    if not unreliable:
+        return {"retransmission_share": pl.col("retransmitted")}
+    is_unreliable = pl.col("flow").cast(pl.String).is_in(unreliable)
+    return {
+        "retransmission_share": pl.when(~is_unreliable).then("retransmitted"),
+        "loss_share": pl.when(is_unreliable).then("lost"),
+    }
 
 
 def spans(result: Result) -> list[str]:
@@ -151,12 +173,19 @@ def side_by_side(results: Sequence[Result]) -> list[Table]:
 
     If a flow consists of many transfers, another table has their completion times.
     """
-    columns = ["throughput", "queue_delay_mean", "rtt_mean", "retransmission_share"]
-    tables = [_beside("Flow", results, metrics.summary, columns)]
+    columns = ["throughput", "queue_delay_mean", "rtt_mean", *_losses(results[0])]
+    tables = [_beside("Flow", results, _with_losses, columns)]
     if all(one.transfers.width for one in results):
         summary = metrics.transfer_summary
         tables.append(_beside("Flow of transfers", results, summary, _OF_TRANSFERS))
     return tables
+
+
+def _with_losses(result: Result) -> pl.DataFrame:
+    """The summary of flows, with the share of losses that each can have."""
+    sent = pl.max_horizontal("sent", 1)
+    shares = {name: lost / sent for name, lost in _losses(result).items()}
+    return metrics.summary(result).with_columns(**shares)
 
 
 def _beside(
