@@ -142,13 +142,22 @@ class Link(_Table):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Flow(_Table):
+class _FlowAsGiven(_Table):
+    """The first keys of a flow, as they are given; a type checker takes `Flow` for what is read."""
+
+    name: str | None = None
+    cc: str | type | Mapping[str, object]
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Flow(_FlowAsGiven):
     """A flow of data from a sender to a receiver, or several alike.
 
     Attributes:
         name: Its name; ``flow-1``, ``flow-2``... if it has none.
         cc: The congestion control algorithm: ``"cubic"``, ``"cubic(hystart=off)"``,
-            ``"my_file.py:MyCC"``, or a class of `dumbbell.cc`.
+            ``"my_file.py:MyCC"``, a class of `dumbbell.cc`, or a table,
+            ``{"name": "cubic", "hystart": False}``. When it is read it is a text.
         path: The links that its data crosses.
         paths: Instead of `path`, the paths of the subflows of a multipath connection.
         scheduler: Which subflow takes the next packets; for flows with `paths`.
@@ -189,8 +198,12 @@ class Flow(_Table):
         server: With real packets, the program that is its receiver.
     """
 
-    name: str | None = None
-    cc: str
+    if TYPE_CHECKING:
+
+        @property  # type: ignore[misc]  # overrides what is given
+        def cc(self) -> str:
+            """The algorithm's text."""
+
     path: list[str] | None = None
     paths: list[list[str]] | None = None
     scheduler: str | None = None
