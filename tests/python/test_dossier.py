@@ -649,6 +649,14 @@ def test_real_packets_have_no_search_and_no_packs(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
+def test_a_class_is_refused_for_real_packets_before_any_run(tmp_path: Path) -> None:
+    (tmp_path / "stays.py").write_text(STAYS)
+    cc, out = f"{tmp_path / 'stays.py'}:Stays", tmp_path / "out"
+    with pytest.raises(ExperimentError, match=r"CC: .* classes run in the simulator only"):
+        evaluate(cc, out, paths=1, search=0, backend="linux")
+    assert not out.exists()
+
+
 def test_what_real_packets_cannot_have_is_not_tested(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -21,6 +21,7 @@ from dumbbell.dossier.search import Search, start_of
 from dumbbell.dossier.source import write_path
 from dumbbell.dossier.verdict import Share
 from dumbbell.engine.progress import Progress, silent
+from dumbbell.engine.runner import refuse_others
 from dumbbell.errors import DumbbellError, ExperimentError, OverwriteError
 from dumbbell.experiment.files import write_text
 from dumbbell.experiment.user_code import name_of
@@ -92,7 +93,7 @@ def evaluate(
     if backend == "linux" and (suites or search):
         raise DumbbellError("--backend linux: runs neither packs nor a search for the worst")
     _refuse_tcp_for_media(cc, chosen, suites)
-    check_algorithm(cc)
+    check_algorithm(cc, backend)
     _refuse_other(Path(out), cc, backend)
     bench = Bench(Path(out), jobs, dask, progress)
     study = Evaluation(cc, list(REFERENCES), bench, paths, backend)
@@ -155,11 +156,11 @@ def _refused(out: Path, problem: str) -> OverwriteError:
     return OverwriteError(f"{out}: {problem}", is_replaceable=False)
 
 
-def check_algorithm(cc: str) -> None:
-    """Raises `ExperimentError` if there is no such algorithm, or its file cannot be loaded."""
+def check_algorithm(cc: str, backend: Backend = "simulator") -> None:
+    """Raises `ExperimentError` if there is no such algorithm, or the backend cannot have it."""
     try:
         where = Scenario("wifi", SUITES / "rmcat") if is_for_media(cc) else Scenario("own")
-        where.experiment({}, cc).resolve()
+        refuse_others([where.experiment({}, cc).resolve()], is_real=backend == "linux")
     except ExperimentError as error:
         raise ExperimentError(error.problem, key="CC") from None
 

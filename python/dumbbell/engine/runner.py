@@ -201,7 +201,7 @@ def run_each(
         raise DumbbellError(f'backend: there is no "{backend}"; write simulator or linux')
     is_real = backend == "linux"
     resolved = [experiment.resolve() for experiment in experiments]
-    _refuse_others(resolved, is_real=is_real)
+    refuse_others(resolved, is_real=is_real)
     flows = [flow for one in resolved for flow in one.flows if is_real and flow.transport == "tcp"]
     store = Store.default()
     with ExitStack() as held:
@@ -229,7 +229,7 @@ def run_each(
             raise
 
 
-def _refuse_others(resolved: Sequence[Experiment], *, is_real: bool) -> None:
+def refuse_others(resolved: Sequence[Experiment], *, is_real: bool) -> None:
     """Raises `ExperimentError` for a flow that only the other backend can have."""
     for number, flow in (pair for one in resolved for pair in enumerate(one.flows)):
         if is_real and is_custom(flow.cc):
