@@ -36,7 +36,7 @@ _COMPARED: Final = {
     "better": "\N{BLACK UP-POINTING TRIANGLE}",
     "worse": "\N{BLACK DOWN-POINTING TRIANGLE}",
     "both": "\N{BLACK DIAMOND}",
-    "none": "\N{MIDDLE DOT}",
+    "open": "\N{MIDDLE DOT}",
 }
 
 _INTRODUCTION: Final = """\
@@ -52,7 +52,7 @@ the scenarios have one path.
 _STANDARD: Final = """\
 ## Beside CUBIC
 
-The same paths, one by one, by an exact sign test (McNemar) at 5 % for each side of each measure.
+The same paths, one by one, by an exact sign test (McNemar) at 5 % for each clause.
 \N{BLACK UP-POINTING TRIANGLE}: better in a measure of the clause, and worse in none.
 \N{BLACK DOWN-POINTING TRIANGLE}: worse in a measure, and better in none.
 \N{BLACK DIAMOND}: both. \N{MIDDLE DOT}: no difference shown. CUBIC itself is beside Reno.
@@ -130,7 +130,7 @@ def _of_algorithm(cc: str, findings: list[Finding]) -> dict[str, Any]:
     for one in (one for finding in findings for one in finding.evidence):
         share, pair = one.shares[cc], one.beside(cc)
         bounded = [share.beyond, share.paths, share.low, share.high]
-        measures[one.measure.id] = [*bounded, pair.worse, pair.better]
+        measures[one.measure.id] = [*bounded, *([pair.worse, pair.better] if pair else [])]
     return {
         "clauses": {one.clause.section: one.verdict(cc) for one in findings},
         "beside": {one.clause.section: one.beside(cc) for one in findings},

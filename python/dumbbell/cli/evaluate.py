@@ -124,7 +124,7 @@ def _print(dossier: Dossier) -> None:
     for title, found in zip(("For it", "Against it"), dossier.extremes(), strict=True):
         for one in found:
             print_text(f"{title}: {words.named(one, dossier)}")
-    if dossier.untested:
+    if dossier.untested and not dossier.left_out:
         named = "; ".join(f"{one.section} {one.title}" for one in dossier.untested)
         print_text(f"Not tested: {named}")
     for failure in dossier.failures:

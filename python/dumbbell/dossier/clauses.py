@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import tomllib
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from dumbbell.dossier.measures import KINDS, Kind
+from dumbbell.dossier.scenarios import Scenario
 from dumbbell.dossier.words import with_unit
 from dumbbell.errors import DumbbellError, unknown
 
@@ -34,6 +35,14 @@ class Measure:
     def id(self) -> str:
         """Its name in files: ``loss-own``."""
         return f"{self.kind.name.replace('_', '-')}-{self.scenario}"
+
+    @cached_property
+    def reference(self) -> str:
+        """The one algorithm that all are compared with, of which it says nothing; empty if none."""
+        if self.kind.reference or not self.kind.is_relative:
+            return self.kind.reference
+        beside = Scenario(self.scenario).beside
+        return beside[0] if len(beside) == 1 else ""
 
     def changed(self, limit: float) -> Measure:
         """The same with another limit, for which the reason of the first one is none."""

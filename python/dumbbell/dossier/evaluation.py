@@ -107,7 +107,7 @@ def evaluate(
             for finding in findings
         ]
     packed = [run_pack(suite, study.algorithms, bench, seeds) for suite in suites]
-    untested = list(clauses.untested()) if sections is None else []
+    untested = list(clauses.untested()) if findings else []
     dossier = Dossier(
         cc,
         study.references,

@@ -308,7 +308,7 @@ KINDS: Final = {
         ),
         Kind(
             "sustained_loss",
-            _share("Packets dropped after slow start"),
+            _share("Packets dropped in the last two thirds"),
             _sustained_loss,
             of_series=True,
         ),

@@ -11,7 +11,7 @@ import polars as pl
 
 from dumbbell import _core
 from dumbbell.display import Column, Table
-from dumbbell.dossier.clauses import SIMPLEST, WORST
+from dumbbell.dossier.clauses import SIMPLEST, WORST, clauses
 from dumbbell.dossier.measures import standard
 from dumbbell.dossier.scenarios import Scenario
 from dumbbell.dossier.source import source_of
@@ -46,8 +46,8 @@ _STACK: Final = 'simulated, stack = "linux"'
 
 _STRONGEST: Final = 3
 
-_DEPTHS: Final = (0.0, 0.5, 1.0, 2.0, 5.0, float("inf"))
-"""Between which depths of the queue paths are counted together, BDP."""
+_DEPTHS: Final = (0.0, 0.5, 1.0, 1.5, 5.0, float("inf"))
+"""Between which depths of the queue paths are counted together, BDP; 1.5 is RFC 9743's (5.1.3)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,22 +89,30 @@ class Evidence:
 
     def verdict(self, cc: str) -> Verdict:
         """What it is evidence for."""
-        if cc == self.measure.kind.reference:
+        if cc == self.measure.reference:
             return "reference"
         return self.shares[cc].verdict if cc in self.shares else "not tested"
 
-    def beside(self, cc: str) -> Pair:
-        """The algorithm beside a standard one (see `standard`) on the same paths."""
-        return Pair.of(self._of(cc), self._of(standard(cc)), self.measure.limit)
+    def beside(self, cc: str) -> Pair | None:
+        """The algorithm beside a standard one (see `standard`) on the same paths.
+
+        None without runs, and for a measure that compares one of the two with itself.
+        """
+        other = standard(cc)
+        if not self.shares or self.measure.reference in (cc, other):
+            return None
+        return Pair.of(self._of(cc), self._of(other), self.measure.limit)
 
     def _of(self, cc: str) -> list[float | None]:
-        return self.values.filter(cc=cc).sort("path")["value"].to_list() if self.shares else []
+        return self.values.filter(cc=cc).sort("path")["value"].to_list()
 
-    def median(self, cc: str) -> float | None:
-        """The median of the measure over the paths."""
-        found = self.values.filter(cc=cc)["value"] if self.values.width else None
-        middle = None if found is None else found.median()
-        return middle if isinstance(middle, float) else None
+    def quantile(self, cc: str, share: float) -> float | None:
+        """What the measure is at most on this share of the paths, those without a value aside."""
+        return self.values.filter(cc=cc)["value"].quantile(share, "nearest")
+
+    def at(self, factor: float, cc: str) -> Verdict:
+        """What it would be evidence for with `factor` times the limit."""
+        return Share.of(self._of(cc), factor * self.measure.limit).verdict
 
 
 @dataclass(frozen=True)
@@ -120,7 +128,11 @@ class Finding:
 
     def beside(self, cc: str) -> Comparison:
         """How the algorithm compares with a standard one, by all measures."""
-        return combined(one.beside(cc).comparison for one in self.evidence)
+        return combined(self.pairs(cc))
+
+    def pairs(self, cc: str) -> list[Pair]:
+        """The algorithm beside a standard one, by all measures that say something of both."""
+        return [pair for one in self.evidence if (pair := one.beside(cc))]
 
 
 @dataclass(frozen=True)
@@ -197,6 +209,16 @@ class Dossier:
         own = evidence.shares[self.cc].value if self.cc in evidence.shares else 1.0
         return (min(others) if others else TOLERATED) - own
 
+    def finding(self, evidence: Evidence) -> Finding:
+        """The finding that some evidence belongs to."""
+        return next(one for one in self.findings if evidence in one.evidence)
+
+    @property
+    def left_out(self) -> list[str]:
+        """The sections of the clauses that were not run."""
+        run = {one.clause.section for one in self.findings}
+        return [one.section for one in clauses() if one.section not in run]
+
     def paths_of(self, one: Evidence) -> list[tuple[str, Path, Experiment]]:
         """The worst path of a measure, and the simplest if it is another one.
 
@@ -205,7 +227,7 @@ class Dossier:
         """
         if one.worst is None:
             return []
-        clause = next(finding.clause for finding in self.findings if one in finding.evidence)
+        clause = self.finding(one).clause
         title = f"RFC 9743, {clause.section}: {clause.title}"
         scenario = Scenario(one.measure.scenario)
         return [
@@ -254,6 +276,7 @@ class Dossier:
             "tolerated": TOLERATED,
             "failures": self.failures,
             "method": self.method(),
+            "left_out": self.left_out,
             "clauses": [self._clause(finding) for finding in self.findings],
             "packs": [pack.to_json() for pack in self.packs],
             "untested": [vars(one) for one in self.untested],
@@ -320,15 +343,18 @@ class Dossier:
             "paths_tried": worst and worst.tried,
         }
 
-    def _beside(self, one: Evidence) -> dict[str, Any]:
+    def _beside(self, one: Evidence) -> dict[str, Any] | None:
         pair = one.beside(self.cc)
-        return {"comparison": pair.comparison, "worse": pair.worse, "better": pair.better}
+        return {"p": pair.p, "worse": pair.worse, "better": pair.better} if pair else None
 
     def _of_algorithm(self, one: Evidence, cc: str) -> dict[str, Any]:
         share = one.shares[cc]
         return {
             "verdict": one.verdict(cc),
-            "median": one.median(cc),
+            "median": one.quantile(cc, 0.5),
+            "p90": one.quantile(cc, 0.9),
+            "at_half_limit": one.at(0.5, cc),
+            "at_twice_limit": one.at(2.0, cc),
             "beyond": share.beyond,
             "paths": share.paths,
             "share": share.value,

@@ -124,6 +124,7 @@ def _evidence(of: Dossier, one: Evidence) -> dict[str, Any]:
         "measure": one.measure,
         "scenario": Scenario(one.measure.scenario),
         "sentence": words.sentence(one, of),
+        "sizes": words.sizes(one, of),
         "compared": words.beside(one, of),
         "verdict": one.verdict(of.cc),
         "svg": None if one.failure else _inline(of, one),
@@ -206,14 +207,17 @@ def markdown(of: Dossier) -> str:
         f"{words.heading(of)}.",
         f"Against: with a confidence of 95 % more than {100 * TOLERATED:.0f} % of all such paths "
         "are beyond a limit (exact binomial bound); for: less; open: neither. "
-        f"Beside {words.label(standard(of.cc))}: better or worse on the same paths by an exact "
-        "sign test. "
+        f"Beside {words.label(standard(of.cc))}: which of the two is beyond a limit more often on "
+        "the same paths (exact sign test); reference: a limit is relative to this algorithm. "
+        "Shares are of the paths that Method describes, not of the Internet. "
         f"{'Real packets are' if of.backend == 'linux' else 'A simulation is'} initial evidence. "
         f"{of.paths} random paths for each scenario; dumbbell {_core.__version__}.",
         of.table().markdown().rstrip() if of.findings else "",
         "## Method",
         "\n".join(f"- {text}" for text in _method(of)),
     ]
+    if of.left_out and of.findings:
+        lines.append(f"Clauses left out on request: {', '.join(of.left_out)}.")
     if of.untested:
         lines.append("## Not tested")
         lines.append("\n".join(f"- {x.section} {x.title}: {x.reason}" for x in of.untested))
@@ -222,8 +226,8 @@ def markdown(of: Dossier) -> str:
         lines.append(f"## {clause.section} {clause.title}")
         lines.append(f"{words.question(clause)} {WORDS[finding.verdict(of.cc)].capitalize()}.")
         for one in finding.evidence:
-            said = [words.sentence(one, of), words.beside(one, of), f"Limit: {one.measure.reason}"]
-            lines.append(f"- {' '.join(filter(None, said))}")
+            said = [words.sentence(one, of), words.sizes(one, of), words.beside(one, of)]
+            lines.append(f"- {' '.join(filter(None, said))} Limit: {one.measure.reason}")
             if one.worst:
                 found = one.worst.worst
                 lines.append(

@@ -80,6 +80,13 @@ class Scenario:
             for key, values in table.items()
         ]
 
+    @property
+    def beside(self) -> list[str]:
+        """The algorithms of the flows that are beside, one after the other; often none."""
+        given = [one["cc"] for one in self.content["flow"] if one["name"] == "existing"]
+        axis = self.axes.get("flow.existing.cc")
+        return list(axis["values"]) if axis else given
+
     def design(self, algorithms: Sequence[str], paths: int) -> Sweep:
         """The sweep over the first `paths` random paths, each with every one of `algorithms`."""
         first, *grids = self.content["sweep"]

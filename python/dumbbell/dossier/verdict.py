@@ -11,6 +11,7 @@ checklist.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import comb
 from typing import TYPE_CHECKING, Final, Literal
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 Verdict = Literal["for", "against", "inconclusive", "not tested", "reference"]
 
-Comparison = Literal["better", "worse", "both", "none"]
+Comparison = Literal["better", "worse", "both", "open"]
 
 TOLERATED: Final = 0.1
 """The share of paths on which a limit may be exceeded. A tenth is ours: an algorithm for the whole
@@ -50,7 +51,7 @@ BESIDE: Final[dict[Comparison, str]] = {
     "better": "better",
     "worse": "worse",
     "both": "better, worse",
-    "none": "—",
+    "open": "open",
 }
 """How a comparison is written in a table."""
 
@@ -117,18 +118,23 @@ class Pair:
         return cls(both.count((True, False)), both.count((False, True)))
 
     @property
-    def comparison(self) -> Comparison:
-        """Which is more often beyond the limit, by an exact sign test (McNemar)."""
-        if self.worse + self.better == 0:
-            return "none"
-        low, high = bounds(self.worse, self.worse + self.better, RISK)
-        return "worse" if low > 0.5 else "better" if high < 0.5 else "none"
+    def p(self) -> float:
+        """How likely so uneven a split is if neither is worse: an exact two-sided sign test."""
+        count = self.worse + self.better
+        tail = sum(comb(count, few) for few in range(min(self.worse, self.better) + 1))
+        return min(1.0, 2 * tail * 0.5**count)
+
+    def comparison(self, tests: int = 1) -> Comparison:
+        """Which is more often beyond the limit, as one of some `tests` (Bonferroni)."""
+        if self.p > RISK / tests:
+            return "open"
+        return "worse" if self.worse > self.better else "better"
 
 
-def combined(comparisons: Iterable[Comparison]) -> Comparison:
-    """The comparison on a clause by those on its measures."""
-    found = set(comparisons) - {"none"}
-    return "both" if len(found) > 1 else found.pop() if found else "none"
+def combined(pairs: Sequence[Pair]) -> Comparison:
+    """The comparison on a clause: what at least one of its measures shows."""
+    found = {pair.comparison(len(pairs)) for pair in pairs} - {"open"}
+    return "both" if len(found) > 1 else found.pop() if found else "open"
 
 
 def bounds(beyond: int, paths: int, risk: float) -> tuple[float, float]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from dumbbell.dossier.measures import standard
+from dumbbell.dossier.verdict import BESIDE, WORDS
 from dumbbell.experiment.model import stack_of
 from dumbbell.figures import style_of
 
@@ -16,13 +17,6 @@ if TYPE_CHECKING:
     from dumbbell.dossier.outcome import Dossier, Evidence
     from dumbbell.dossier.scenarios import Scenario
     from dumbbell.dossier.search import Path
-    from dumbbell.dossier.verdict import Comparison
-
-_COMPARED: Final[dict[Comparison, str]] = {
-    "better": "better",
-    "worse": "worse",
-    "none": "no difference shown",
-}
 
 _NAMES = {
     "rate": "rate",
@@ -115,21 +109,37 @@ def sentence(evidence: Evidence, dossier: Dossier) -> str:
 
 
 def beside(evidence: Evidence, dossier: Dossier) -> str:
-    """How it compares with a standard algorithm on the same paths; empty if it is one of a kind."""
-    kind, other = evidence.measure.kind, standard(dossier.cc)
-    if evidence.failure or kind.reference in (dossier.cc, other):
+    """How it compares with a standard algorithm on the same paths; empty if it cannot."""
+    pair, other = evidence.beside(dossier.cc), standard(dossier.cc)
+    if pair is None:
         return ""
-    pair = evidence.beside(dossier.cc)
+    tests = len(dossier.finding(evidence).pairs(dossier.cc))
+    alone = (
+        f"alone beyond the limit: {label(dossier.cc)} on {pair.worse}, "
+        f"{label(other)} on {pair.better}; p = {pair.p:.2g}"
+    )
+    return f"Beside {label(other)}: {BESIDE[pair.comparison(tests)]} ({alone})."
+
+
+def sizes(evidence: Evidence, dossier: Dossier) -> str:
+    """How large the measure is, and how the verdict depends on the limit; empty without runs."""
+    if not evidence.shares:
+        return ""
+    column, cc = evidence.measure.kind.column, dossier.cc
+    said = []
+    for one in dossier.algorithms:
+        first, last = (with_unit(column, evidence.quantile(one, share)) for share in (0.5, 0.9))
+        said.append(f"{label(one)} {first.removesuffix(column.unit).strip()} and {last}")
+    half, twice = (WORDS[evidence.at(factor, cc)] for factor in (0.5, 2.0))
     return (
-        f"Path by path beside {label(other)}: {_COMPARED[pair.comparison]} "
-        f"(alone beyond the limit: {label(dossier.cc)} on {pair.worse}, "
-        f"{label(other)} on {pair.better})."
+        f"Median and 90th percentile: {', '.join(said)}. "
+        f"With half of the limit: {half}; with twice: {twice}."
     )
 
 
 def named(evidence: Evidence, dossier: Dossier) -> str:
     """The evidence in a sentence that names the clause."""
-    clause = next(one.clause for one in dossier.findings if evidence in one.evidence)
+    clause = dossier.finding(evidence).clause
     return f"{clause.section} {clause.title}: {sentence(evidence, dossier)}"
 
 
