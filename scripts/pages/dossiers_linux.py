@@ -1,10 +1,10 @@
 """Writes ``explanation/dossiers-linux.json``: surprising findings, checked with real packets.
 
-    python scripts/pages/dossiers_linux.py docs
+    python scripts/pages/dossiers_linux.py docs [MEASURE...]
 
 Of each measure the first paths on which the simulator has an algorithm beyond the limit and another
-one within it; on these the kernel runs both. It takes a quarter of an hour, as root; runs that were
-made before are kept.
+one within it; on these the kernel runs both. It takes a quarter of an hour, as root; what it found
+before is kept of measures that are not named, if any is.
 """
 
 from __future__ import annotations
@@ -72,14 +72,17 @@ def _finding(name: str, worse: str, better: str, bench: Bench) -> dict[str, Any]
     }
 
 
-def write(docs: Path) -> Path:
-    """Runs what is missing, and writes the data into `docs`."""
+def write(docs: Path, named: list[str]) -> Path:
+    """Runs the measures, all if none is named, and writes the data into `docs`."""
+    path = docs / "explanation/dossiers-linux.json"
+    before = json.loads(path.read_text())["findings"] if named else []
+    kept = {one["measure"]: one for one in before if one["measure"] not in named}
     found = []
     with tempfile.TemporaryDirectory() as folder:
-        for one in _FINDINGS:
-            found.append(_finding(*one, Bench(Path(folder))))
-            print(json.dumps(found[-1], indent=1), flush=True)
-    path = docs / "explanation/dossiers-linux.json"
+        for name, worse, better in _FINDINGS:
+            one = kept.get(name) or _finding(name, worse, better, Bench(Path(folder)))
+            print(json.dumps(one, indent=1), flush=True)
+            found.append(one)
     kernel = Path("/proc/sys/kernel/osrelease").read_text().strip()
     data = {"version": _core.__version__, "kernel": kernel, "findings": found}
     write_text(path, json.dumps(data, indent=1) + "\n")
@@ -87,4 +90,4 @@ def write(docs: Path) -> Path:
 
 
 if __name__ == "__main__":
-    print(write(Path(sys.argv[1])))
+    print(write(Path(sys.argv[1]), sys.argv[2:]))
