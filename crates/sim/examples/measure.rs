@@ -1,4 +1,4 @@
-//! Measures one dumbbell: `measure CC FLOWS MBIT SECONDS [udt|jitter|codel|fq_codel]` prints packets per
+//! Measures one dumbbell: `measure CC FLOWS MBIT SECONDS [udt|jitter|reorder|codel|fq_codel]` prints packets per
 //! second, wall time and the peak memory of the process.
 
 #[path = "../benches/dumbbells/mod.rs"]
@@ -6,7 +6,8 @@ mod dumbbells;
 #[path = "../benches/over_udt/mod.rs"]
 mod over_udt;
 
-use dumbbell_net::{AqmConfig, CodelConfig, FqCodelConfig};
+use dumbbell_net::{AqmConfig, CodelConfig, FqCodelConfig, Reordering};
+use dumbbell_units::Span;
 use std::error::Error;
 use std::ops::ControlFlow;
 use std::time::Instant;
@@ -15,7 +16,7 @@ use std::time::Instant;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-const USAGE: &str = "usage: measure CC FLOWS MBIT SECONDS [udt|jitter|codel|fq_codel]";
+const USAGE: &str = "usage: measure CC FLOWS MBIT SECONDS [udt|jitter|reorder|codel|fq_codel]";
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -28,6 +29,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         [] => {}
         [one] if one == "udt" => scenario = over_udt::over_udt(scenario),
         [one] if one == "jitter" => scenario.links[0].jitter_ns = 1_000_000,
+        [one] if one == "reorder" => {
+            let reordering = Reordering { share: 0.01, delay: Span::from_millis(5) };
+            scenario.links[0].reorder = Some(reordering);
+        }
         [one] if one == "codel" => {
             scenario.links[0].aqm = Some(AqmConfig::Codel(CodelConfig::default()))
         }

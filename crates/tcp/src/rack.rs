@@ -261,12 +261,31 @@ impl Rack {
 fn last_sent_before(scoreboard: &Scoreboard, first: u32, segment: (Time, u32)) -> Option<Time> {
     // Of originals, those after a delivered original were sent later.
     let is_original = segment.1 > first && !scoreboard.packet(segment.1).ever_retransmitted();
-    let end = if is_original { segment.1 } else { scoreboard.next_seq() };
+    let end = if is_original { segment.1 } else { end_sent_before(scoreboard, first, segment) };
     scoreboard.holes_descending(first, end).find_map(|number| {
         let packet = scoreboard.packet(number);
         let waits = !packet.has(SETTLED) && (packet.sent_at(), number) < segment;
         waits.then(|| packet.sent_at())
     })
+}
+
+/// A number from `first` on below which all packets are that were sent before `segment`. Those after an
+/// original were sent later than it, so a binary search finds the least such number, unless it meets a
+/// packet that was retransmitted since.
+fn end_sent_before(scoreboard: &Scoreboard, first: u32, segment: (Time, u32)) -> u32 {
+    let (mut begin, mut end) = (first, scoreboard.next_seq());
+    while begin < end {
+        let middle = begin + (end - begin) / 2;
+        let packet = scoreboard.packet(middle);
+        if (packet.sent_at(), middle) < segment {
+            begin = middle + 1;
+        } else if packet.ever_retransmitted() {
+            break;
+        } else {
+            end = middle;
+        }
+    }
+    end
 }
 
 /// Keeps the packet sent last: its send time and number. Of packets sent at the same time, the one
@@ -287,6 +306,7 @@ pub(crate) fn keep_last_sent(
 mod tests {
     use super::*;
     use dumbbell_cc::{PacketInfo, SendState};
+    use proptest::prelude::*;
 
     fn at(ms: u64) -> Time {
         Time::ZERO + Span::from_millis(ms)
@@ -510,5 +530,36 @@ mod tests {
         scoreboard.sack(4, 5, |number, packet| rack.advance(&path, number, packet));
         rack.detect_loss(&mut scoreboard, &path, &mut lost);
         assert_eq!(lost, [0, 1, 2, 3]);
+    }
+
+    proptest! {
+        /// The search for the last packet that waits, against a look at each packet.
+        #[test]
+        fn the_last_packet_that_waits_is_found(
+            steps in prop::collection::vec((0u8..9, 0u32..60, 0u64..2), 1..120),
+            (first, segment) in (0u32..60, 0u32..60),
+        ) {
+            let (mut scoreboard, mut ms) = (scoreboard(3), 3);
+            for (step, number, passed) in steps {
+                ms += passed;
+                let number = number % scoreboard.next_seq();
+                match step {
+                    0..5 => _ = scoreboard.push(&sent(ms)),
+                    5 => scoreboard.sack(number, number + 1, |_, _| {}),
+                    6 => scoreboard.probe(number, &sent(ms)),
+                    7 => _ = scoreboard.mark_lost(number).then(|| scoreboard.retransmit(number, &sent(ms))),
+                    _ => scoreboard.unmark_lost(),
+                }
+            }
+            let (first, segment) = (first % scoreboard.next_seq(), segment % scoreboard.next_seq());
+            let segment = (scoreboard.packet(segment).sent_at(), segment);
+            let waits = |&number: &u32| {
+                let packet = scoreboard.packet(number);
+                !packet.has(SETTLED.union(PacketFlags::SACKED)) && (packet.sent_at(), number) < segment
+            };
+            let last = (first..scoreboard.next_seq()).rev().find(waits);
+            let expected = last.map(|number| scoreboard.packet(number).sent_at());
+            prop_assert_eq!(last_sent_before(&scoreboard, first, segment), expected);
+        }
     }
 }

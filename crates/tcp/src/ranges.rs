@@ -31,6 +31,12 @@ impl RangeSet {
         self.ranges.iter().rev().copied()
     }
 
+    /// The ranges that have numbers below `number`, from the highest down.
+    pub(crate) fn descending_below(&self, number: u32) -> impl Iterator<Item = (u32, u32)> + '_ {
+        let below = self.ranges.partition_point(|&(start, _)| start < number);
+        self.ranges.range(..below).rev().copied()
+    }
+
     /// Whether `number` is in the set.
     pub(crate) fn contains(&self, number: u32) -> bool {
         self.range_of(number).is_some()

@@ -278,16 +278,12 @@ impl Scoreboard {
 
     /// The packets in `from..to` that are not SACKed, the highest first.
     pub(crate) fn holes_descending(&self, from: u32, to: u32) -> impl Iterator<Item = u32> + '_ {
+        let ranges = self.sacked.descending_below(to).take_while(move |range| range.1 > from);
         let mut end = to;
-        std::iter::from_fn(move || {
-            if let Some((start, _)) = end.checked_sub(1).and_then(|last| self.sacked.range_of(last))
-            {
-                end = start;
-            }
-            (end > from).then(|| {
-                end -= 1;
-                end
-            })
+        ranges.chain([(from, from)]).flat_map(move |(start, past)| {
+            let hole = past..end;
+            end = start;
+            hole.rev()
         })
     }
 
