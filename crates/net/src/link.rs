@@ -1,12 +1,11 @@
 //! A link: a loss process, a queue, a rate and a delay, in this order.
 //!
 //! Random losses occur on arrival, before the queue, as in netem: a lost packet uses neither queue
-//! nor capacity. The rest is in `plain_link.rs`; for links with AQM, jitter, reordering, reroutes and the
-//! like, in `managed_link.rs`.
+//! nor capacity. The rest is in `plain_link.rs`; what links with AQM, jitter, reordering, reroutes and
+//! the like have besides is in `managed_link.rs`.
 
 use crate::managed_link::ManagedLink;
 use crate::plain_link::PlainLink;
-use crate::shaper::Shaper;
 use crate::{AqmConfig, Backlog, FlowKeys, Limit, LossModel, LossProcess, MediumConfig, Packet};
 use crate::{RateProcess, Reordering};
 use dumbbell_units::{Span, Time};
@@ -60,8 +59,8 @@ pub struct Link<P> {
     plain: PlainLink<P>,
     loss: LossProcess,
     lost: u64,
-    /// AQM, jitter, reordering, reroutes, loss steps and medium. If present, it holds all packets and
-    /// `plain` is empty.
+    /// AQM, jitter, reordering, reroutes, loss steps and medium. Packets are in `plain` behind it, or
+    /// if they do not all take the same time, in it.
     managed: Option<Box<ManagedLink<P>>>,
 }
 
@@ -108,10 +107,9 @@ impl<P: Packet> Link<P> {
             None => LossProcess::uniform(config.loss, config.seed),
             Some(model) => LossProcess::new(model, config.seed),
         };
-        let managed = ManagedLink::new(config).map(Box::new);
-        let plain = match managed {
-            None => PlainLink::new(config),
-            Some(_) => PlainLink::delay_line(config.min_delay()),
+        let (plain, managed) = match ManagedLink::new(config) {
+            None => (PlainLink::new(config), None),
+            Some((plain, managed)) => (plain, Some(Box::new(managed))),
         };
         Link { plain, loss, lost: 0, managed }
     }
@@ -136,18 +134,10 @@ impl<P: Packet> Link<P> {
             self.lost += 1;
             return Err(DropReason::Loss);
         }
-        let size = packet.size();
-        // A managed link has its shaper inside `managed`, and none here.
-        let departure = match self.plain.shaper() {
-            Shaper::None if self.managed.is_none() => now,
-            Shaper::ConstantRate(_) => self.plain.enqueue(now, size)?,
-            _ => match &mut self.managed {
-                Some(managed) => return push_managed(managed, now, packet),
-                None => self.plain.enqueue_shaped(now, size)?,
-            },
-        };
-        self.plain.accept(departure, size, packet);
-        Ok(())
+        match &mut self.managed {
+            Some(managed) => push_managed(managed, &mut self.plain, now, packet),
+            None => self.plain.push(now, packet),
+        }
     }
 
     /// When the next packet is delivered at the far end; [`Time::MAX`] if the link is empty. A
@@ -159,7 +149,7 @@ impl<P: Packet> Link<P> {
         if !self.plain.is_empty() {
             return self.plain.next_arrival();
         }
-        self.managed.as_ref().map_or(Time::MAX, |managed| next_arrival_of(managed))
+        self.managed.as_ref().map_or(Time::MAX, |managed| next_arrival_of(managed, &self.plain))
     }
 
     /// Whether no later push can change [`next_arrival`](Self::next_arrival).
@@ -175,8 +165,13 @@ impl<P: Packet> Link<P> {
     /// parts: reading the whole would wait until the parts are in the cache.
     #[inline(always)]
     pub fn first_delivered(&mut self, now: Time) -> Option<&P> {
-        if self.plain.is_empty() {
-            return self.managed.as_mut()?.first_delivered(now);
+        if let Some(managed) = &mut self.managed {
+            if managed.is_due(now) {
+                transmit(managed, &mut self.plain, now);
+            }
+            if self.plain.is_empty() {
+                return managed.first_delivered(now);
+            }
         }
         self.plain.first_delivered(now)
     }
@@ -198,8 +193,7 @@ impl<P: Packet> Link<P> {
     }
 
     /// Packets by position, 0 for the next delivery. `None` if there are fewer packets
-    /// or they are not contiguous in memory, which is rare, and on links with AQM, jitter or
-    /// reordering.
+    /// or they are not contiguous in memory, which is rare, and on links with jitter or reordering.
     #[inline]
     pub fn peek<const N: usize>(&self, ahead: [usize; N]) -> Option<[&P; N]> {
         self.plain.peek(ahead)
@@ -233,14 +227,14 @@ impl<P: Packet> Link<P> {
     /// Whether packets that the link has accepted may be dropped; never on plain links.
     #[inline]
     pub fn may_discard(&self) -> bool {
-        self.plain.is_empty() && self.managed.is_some()
+        self.managed.is_some()
     }
 
     /// Whether packets wait for [`take_discarded`](Self::take_discarded).
     #[inline]
     pub fn has_discarded(&self) -> bool {
         // On plain links this is one comparison.
-        self.plain.is_empty() && self.managed.as_ref().is_some_and(|it| it.has_discarded())
+        self.managed.as_ref().is_some_and(|managed| managed.has_discarded())
     }
 
     /// The next packet that was dropped after it was accepted, with time and reason.
@@ -251,7 +245,7 @@ impl<P: Packet> Link<P> {
     /// Counters and backlog at `now`.
     pub fn statistics(&mut self, now: Time) -> LinkStatistics {
         if let Some(managed) = &mut self.managed {
-            let statistics = managed.statistics(now);
+            let statistics = managed.statistics(&mut self.plain, now);
             return LinkStatistics { lost: self.lost + statistics.lost, ..statistics };
         }
         LinkStatistics { lost: self.lost, ..self.plain.statistics(now) }
@@ -266,16 +260,23 @@ impl<P: Packet> Link<P> {
 #[inline(never)]
 fn push_managed<P: Packet>(
     managed: &mut ManagedLink<P>,
+    plain: &mut PlainLink<P>,
     now: Time,
     packet: P,
 ) -> Result<(), DropReason> {
-    managed.push(now, packet)
+    managed.push(plain, now, packet)
 }
 
 #[cold]
 #[inline(never)]
-fn next_arrival_of<P: Packet>(managed: &ManagedLink<P>) -> Time {
-    managed.next_arrival()
+fn transmit<P: Packet>(managed: &mut ManagedLink<P>, plain: &mut PlainLink<P>, now: Time) {
+    managed.transmit(plain, now);
+}
+
+#[cold]
+#[inline(never)]
+fn next_arrival_of<P: Packet>(managed: &ManagedLink<P>, plain: &PlainLink<P>) -> Time {
+    managed.next_arrival(plain)
 }
 
 #[cold]

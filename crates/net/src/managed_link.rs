@@ -1,5 +1,6 @@
-//! A link with AQM, jitter, reordering, reroutes, loss steps or a shared medium: AQM queue, then a
-//! plain link, then a delay stage if packets do not all take the same time.
+//! What a link with AQM, jitter, reordering, reroutes, loss steps or a shared medium has beside its plain
+//! part: an AQM queue before it and, if packets do not all take the same time, a plain link of its own
+//! with a delay stage behind.
 //!
 //! An AQM decides which packet to send, if
 //! any, when the shaper is free; only then does the packet enter the plain link. These decisions
@@ -33,8 +34,10 @@ pub(crate) struct ManagedLink<P> {
 /// The way of a packet after its transmission.
 #[derive(Clone, Debug)]
 enum Path<P> {
+    /// The link's plain part.
+    Plain,
     /// A plain link, and the jitter of packets that stay in order.
-    InOrder(PlainLink<Timed<P>>, Option<Jitter>),
+    Jittered(PlainLink<Timed<P>>, Jitter),
     /// A plain link for the sizes of the packets, and the delay stage with the packets on the plain
     /// link and behind it. The plain link is first in, first out, so the time at which a packet will
     /// have crossed it is known when it enters.
@@ -43,14 +46,13 @@ enum Path<P> {
 
 impl<P: Packet> Path<P> {
     #[inline]
-    fn push(&mut self, now: Time, packet: &P) -> Result<(), DropReason> {
+    fn push(&mut self, plain: &mut PlainLink<P>, now: Time, packet: &P) -> Result<(), DropReason> {
         match self {
-            Path::InOrder(link, jitter) => {
+            Path::Plain => return plain.push(now, packet.clone()),
+            Path::Jittered(link, jitter) => {
                 link.push(now, Timed { packet: packet.clone(), not_before: Time::ZERO })?;
-                if let Some(jitter) = jitter {
-                    let delivery = jitter.delivery(link.last_arrival());
-                    link.last_mut().expect("it was pushed").not_before = delivery;
-                }
+                let delivery = jitter.delivery(link.last_arrival());
+                link.last_mut().expect("it was pushed").not_before = delivery;
             }
             Path::Delayed(link, delay_stage) => {
                 link.push(now, SizeOnly(packet.size()))?;
@@ -62,7 +64,8 @@ impl<P: Packet> Path<P> {
 
     fn first_delivered(&mut self, now: Time) -> Option<&P> {
         match self {
-            Path::InOrder(link, _) => {
+            Path::Plain => None,
+            Path::Jittered(link, _) => {
                 let first = link.first_delivered(now)?;
                 (first.not_before <= now).then_some(&first.packet)
             }
@@ -77,14 +80,17 @@ impl<P: Packet> Path<P> {
 
     fn remove_first(&mut self, now: Time) {
         match self {
-            Path::InOrder(link, _) => link.remove_first(now),
+            Path::Plain => {}
+            Path::Jittered(link, _) => link.remove_first(now),
             Path::Delayed(_, delay_stage) => delay_stage.remove_first(),
         }
     }
 
+    /// The next arrival of the packets that are here.
     fn next_arrival(&self) -> Time {
         match self {
-            Path::InOrder(link, _) => {
+            Path::Plain => Time::MAX,
+            Path::Jittered(link, _) => {
                 let not_before = link.first().map_or(Time::ZERO, |first| first.not_before);
                 link.next_arrival().max(not_before)
             }
@@ -92,43 +98,33 @@ impl<P: Packet> Path<P> {
         }
     }
 
-    fn next_arrival_is_final(&self) -> bool {
+    fn shaper<'a>(&'a self, plain: &'a PlainLink<P>) -> &'a Shaper {
         match self {
-            Path::InOrder(link, _) => !link.is_empty(),
-            Path::Delayed(_, delay_stage) => delay_stage.next_delivery_is_final(),
-        }
-    }
-
-    fn shaper(&self) -> &Shaper {
-        match self {
-            Path::InOrder(link, _) => link.shaper(),
+            Path::Plain => plain.shaper(),
+            Path::Jittered(link, _) => link.shaper(),
             Path::Delayed(link, _) => link.shaper(),
         }
     }
 
-    fn delay(&self) -> Span {
-        match self {
-            Path::InOrder(link, _) => link.delay(),
-            Path::Delayed(link, _) => link.delay(),
-        }
-    }
-
+    /// The number of packets that are here.
     fn len(&self) -> usize {
         match self {
-            Path::InOrder(link, _) => link.len(),
+            Path::Plain => 0,
+            Path::Jittered(link, _) => link.len(),
             Path::Delayed(_, delay_stage) => delay_stage.len(),
         }
     }
 
-    fn statistics(&mut self, now: Time) -> LinkStatistics {
+    fn statistics(&mut self, plain: &mut PlainLink<P>, now: Time) -> LinkStatistics {
         match self {
-            Path::InOrder(link, _) => link.statistics(now),
+            Path::Plain => plain.statistics(now),
+            Path::Jittered(link, _) => link.statistics(now),
             Path::Delayed(link, _) => link.statistics(now),
         }
     }
 }
 
-/// A packet on a path in order, and before which time it is not delivered.
+/// A packet on a path with jitter, and before which time it is not delivered.
 #[derive(Clone, Copy, Debug)]
 struct Timed<P> {
     packet: P,
@@ -152,8 +148,8 @@ impl Packet for SizeOnly {
 }
 
 impl<P: Packet> ManagedLink<P> {
-    /// The managed link of a configuration; `None` if a plain link is enough.
-    pub(crate) fn new(config: &LinkConfig) -> Option<ManagedLink<P>> {
+    /// The managed link of a configuration with its plain part; `None` if a plain link is enough.
+    pub(crate) fn new(config: &LinkConfig) -> Option<(PlainLink<P>, ManagedLink<P>)> {
         let LinkConfig { aqm, queue, jitter, reordering, medium, seed, .. } = *config;
         let in_order = reordering.share == 0.0 && config.reroutes.is_empty();
         let has_plain_delay = in_order && jitter.is_zero();
@@ -167,53 +163,52 @@ impl<P: Packet> ManagedLink<P> {
         };
         let queue = if aqm.is_some() { Limit::Unlimited } else { queue };
         let plain = LinkConfig { queue, ..config.clone() };
-        let path = if in_order && medium.is_none() {
-            let jitter = (!jitter.is_zero()).then(|| Jitter::new(jitter, seed));
-            Path::InOrder(PlainLink::new(&plain), jitter)
+        let path = if has_plain_delay && medium.is_none() {
+            Path::Plain
+        } else if in_order && medium.is_none() {
+            Path::Jittered(PlainLink::new(&plain), Jitter::new(jitter, seed))
         } else {
             let delay_stage = DelayStage::new(jitter, reordering, extra_delays(config), seed);
             Path::Delayed(PlainLink::new(&plain), delay_stage)
         };
         let medium = medium.map(|medium| Medium::new(medium, seed));
         let loss_steps = (!loss_steps.is_empty()).then(|| LossSteps::new(loss_steps.clone(), seed));
-        Some(ManagedLink {
-            aqm,
-            path,
-            next_start: Time::MAX,
-            medium,
-            loss_steps,
-            lost: 0,
-            padding: 0,
-        })
+        let (next_start, lost, padding) = (Time::MAX, 0, 0);
+        let managed = ManagedLink { aqm, path, next_start, medium, loss_steps, lost, padding };
+        Some((PlainLink::new(&plain), managed))
     }
 
     /// Accepts a packet at the near end.
     #[inline(never)]
-    pub(crate) fn push(&mut self, now: Time, packet: P) -> Result<(), DropReason> {
+    pub(crate) fn push(
+        &mut self,
+        plain: &mut PlainLink<P>,
+        now: Time,
+        packet: P,
+    ) -> Result<(), DropReason> {
         if self.loss_steps.as_mut().is_some_and(|steps| steps.drops(now)) {
             self.lost += 1;
             return Err(DropReason::Loss);
         }
-        self.transmit(now);
-        let Some(aqm) = &mut self.aqm else { return self.path.push(now, &packet) };
+        self.transmit(plain, now);
+        let Some(aqm) = &mut self.aqm else { return self.path.push(plain, now, &packet) };
         let was_empty = self.next_start == Time::MAX;
         if let Some(medium) = &mut self.medium
             && was_empty
         {
             medium.contend(now);
         }
-        aqm.enqueue(now, packet, self.path.shaper())?;
+        aqm.enqueue(now, packet, self.path.shaper(plain))?;
         if was_empty {
-            self.next_start = self.next_start_after(now);
-            self.transmit(now);
+            self.next_start = self.next_start_after(plain, now);
+            self.transmit(plain, now);
         }
         Ok(())
     }
 
-    /// The next packet at the far end, if it is delivered by `now`.
+    /// The next packet of those that do not all take the same time, if it is delivered by `now`.
     #[inline(never)]
     pub(crate) fn first_delivered(&mut self, now: Time) -> Option<&P> {
-        self.transmit(now);
         self.path.first_delivered(now)
     }
 
@@ -223,49 +218,62 @@ impl<P: Packet> ManagedLink<P> {
         self.path.remove_first(now);
     }
 
-    /// Lower bound of the next delivery.
+    /// Lower bound of the next delivery of packets that are not in the plain part, which is empty.
     #[inline(never)]
-    pub(crate) fn next_arrival(&self) -> Time {
+    pub(crate) fn next_arrival(&self, plain: &PlainLink<P>) -> Time {
         match &self.path {
             // Packets that the AQM holds come behind those on the path.
-            Path::InOrder(link, _) if !link.is_empty() => self.path.next_arrival(),
-            path => path.next_arrival().min(self.next_start + path.delay()),
+            Path::Jittered(link, _) if !link.is_empty() => self.path.next_arrival(),
+            path => path.next_arrival().min(self.next_start + plain.delay()),
         }
     }
 
     /// See [`Link::next_arrival_is_final`](crate::Link::next_arrival_is_final).
     #[inline(never)]
     pub(crate) fn next_arrival_is_final(&self) -> bool {
-        let is_in_order = matches!(self.path, Path::InOrder(..));
-        (is_in_order || self.aqm.is_none()) && self.path.next_arrival_is_final()
+        match &self.path {
+            Path::Plain => false,
+            Path::Jittered(link, _) => !link.is_empty(),
+            Path::Delayed(_, stage) => self.aqm.is_none() && stage.next_delivery_is_final(),
+        }
+    }
+
+    /// Whether a transmission starts by `now`.
+    #[inline]
+    pub(crate) fn is_due(&self, now: Time) -> bool {
+        self.next_start <= now
     }
 
     /// Starts all transmissions that start by `now`.
     #[inline]
-    fn transmit(&mut self, now: Time) {
-        while self.next_start <= now {
-            let start = self.next_start;
-            if self.medium.is_some() {
-                self.transmit_frames(start);
-            } else if let Some(aqm) = &mut self.aqm {
-                aqm.dequeue(start, |packet| {
-                    let sent = self.path.push(start, packet);
-                    debug_assert!(
-                        sent.is_ok(),
-                        "a link without limit and losses accepts all packets"
-                    );
-                });
-            }
-            self.next_start = self.next_start_after(start);
+    pub(crate) fn transmit(&mut self, plain: &mut PlainLink<P>, now: Time) {
+        while self.is_due(now) {
+            self.transmit_next(plain);
         }
     }
 
+    /// Starts the next transmission.
+    #[inline(never)]
+    fn transmit_next(&mut self, plain: &mut PlainLink<P>) {
+        let start = self.next_start;
+        if self.medium.is_some() {
+            self.transmit_frames(start);
+        } else if let Some(aqm) = &mut self.aqm {
+            aqm.dequeue(start, |packet| {
+                let sent = self.path.push(plain, start, packet);
+                debug_assert!(sent.is_ok(), "a link without limit and losses accepts all packets");
+            });
+        }
+        self.next_start = self.next_start_after(plain, start);
+    }
+
     /// When the next transmission starts, after `now` or at it; [`Time::MAX`] if no packet is queued.
-    fn next_start_after(&self, now: Time) -> Time {
+    #[inline]
+    fn next_start_after(&self, plain: &PlainLink<P>, now: Time) -> Time {
         match (&self.aqm, &self.medium) {
             (Some(aqm), _) if aqm.backlog().packets == 0 => Time::MAX,
             (Some(_), Some(medium)) => medium.next_start(),
-            (Some(_), None) => self.path.shaper().service_start(now),
+            (Some(_), None) => self.path.shaper(plain).service_start(now),
             (None, _) => Time::MAX,
         }
     }
@@ -294,20 +302,20 @@ impl<P: Packet> ManagedLink<P> {
         medium.finish(link.shaper().busy_until(), rate);
     }
 
-    /// The number of packets on the link.
+    /// The number of packets that are not in the plain part.
     pub(crate) fn len(&self) -> usize {
         let backlog = self.aqm.as_ref().map_or(0, |aqm| aqm.backlog().packets);
         backlog as usize + self.path.len()
     }
 
     /// Counters and backlog at `now`.
-    pub(crate) fn statistics(&mut self, now: Time) -> LinkStatistics {
-        self.transmit(now);
-        let link = LinkStatistics { lost: self.lost, ..self.path.statistics(now) };
+    pub(crate) fn statistics(&mut self, plain: &mut PlainLink<P>, now: Time) -> LinkStatistics {
+        self.transmit(plain, now);
+        let link = LinkStatistics { lost: self.lost, ..self.path.statistics(plain, now) };
         let Some(aqm) = &self.aqm else { return link };
         let (dropped, marked) = aqm.counts();
         let mut backlog = aqm.backlog();
-        let queueing_delay = self.path.shaper().departure(now, backlog.bytes).since(now);
+        let queueing_delay = self.path.shaper(plain).departure(now, backlog.bytes).since(now);
         if self.medium.is_some() {
             // The frames of a transmission leave the queue at once.
             let sent_packets = link.sent_packets + u64::from(link.backlog.packets);

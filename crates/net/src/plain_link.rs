@@ -57,11 +57,6 @@ impl<P: Packet> PlainLink<P> {
         }
     }
 
-    /// See [`Link::delay_line`](crate::Link::delay_line).
-    pub(crate) fn delay_line(delay: Span) -> PlainLink<P> {
-        PlainLink::new(&LinkConfig { delay, ..LinkConfig::default() })
-    }
-
     /// The one-way propagation delay.
     pub(crate) fn delay(&self) -> Span {
         self.delay
@@ -86,7 +81,7 @@ impl<P: Packet> PlainLink<P> {
 
     /// Takes a packet that departs at a time.
     #[inline(always)]
-    pub(crate) fn accept(&mut self, departure: Time, size: u32, packet: P) {
+    fn accept(&mut self, departure: Time, size: u32, packet: P) {
         self.accepted += 1;
         self.accepted_bytes += u64::from(size);
         self.ring.push_back(InTransit { departure, packet });
@@ -95,7 +90,7 @@ impl<P: Packet> PlainLink<P> {
     /// Queues a packet for a transmitter of constant rate; returns its departure. The backlog is
     /// updated only if the queue seems to be full.
     #[inline(always)]
-    pub(crate) fn enqueue(&mut self, now: Time, size: u32) -> Result<Time, DropReason> {
+    fn enqueue(&mut self, now: Time, size: u32) -> Result<Time, DropReason> {
         let Shaper::ConstantRate(rate) = &mut self.shaper else { return Ok(now) };
         let start = rate.busy_until().max(now);
         if start == now {
@@ -114,7 +109,7 @@ impl<P: Packet> PlainLink<P> {
 
     /// The same for the other shapers.
     #[inline(never)]
-    pub(crate) fn enqueue_shaped(&mut self, now: Time, size: u32) -> Result<Time, DropReason> {
+    fn enqueue_shaped(&mut self, now: Time, size: u32) -> Result<Time, DropReason> {
         self.advance(now);
         let start = match &self.shaper {
             Shaper::TokenBucket(_) | Shaper::Trace(_) => {

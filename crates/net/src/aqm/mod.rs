@@ -152,14 +152,13 @@ impl<P: Packet> AqmQueue<P> {
         let (backlog, size) = (self.backlog(), packet.size());
         let AqmQueue { discipline, limit, counters } = self;
         // A packet that is sent immediately does not occupy the queue.
-        let waits = shaper.service_start(now) > now || backlog.packets > 0;
-        let limit = if waits { *limit } else { Limit::Unlimited };
+        let is_sent = || backlog.packets == 0 && shaper.service_start(now) <= now;
         let admits = |backlog: Backlog| {
             let wait = match limit {
                 Limit::Time(_) => shaper.queueing_delay(now, backlog.bytes, size),
                 _ => Span::ZERO,
             };
-            limit.admits(backlog, size, wait)
+            limit.admits(backlog, size, wait) || is_sent()
         };
         let (verdict, fifo) = match discipline {
             // FQ-CoDel drops others for an arrival, unless it exceeds the limit alone.
