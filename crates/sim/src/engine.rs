@@ -308,10 +308,17 @@ where
             }
             self.now = next;
             self.events += 1;
-            if arrival <= due {
-                self.handle_arrival(link);
-            } else {
-                self.handle_timer(port);
+            // Both kinds of events end in one call, as the code behind it fills the instruction cache.
+            let is_arrival = arrival <= due;
+            let woken = match is_arrival {
+                true => self.handle_arrival(link),
+                false => self.handle_timer(port),
+            };
+            if let Some(id) = woken {
+                self.poll_endpoint(id);
+                if !is_arrival {
+                    self.timers.finish_expiry(&self.slots[port as usize], port);
+                }
             }
         }
         self.now = self.now.max(end);
@@ -377,13 +384,14 @@ where
         self.observer
     }
 
-    /// Moves a packet that arrives from a link to the next link or to its receiver.
+    /// Moves a packet that arrives from a link to the next link or to its receiver; returns the endpoint
+    /// that received it.
     #[inline(always)]
-    fn handle_arrival(&mut self, number: u32) {
+    fn handle_arrival(&mut self, number: u32) -> Option<EndpointId> {
         let link = &mut self.links[number as usize];
         let Some(&routed) = link.first_delivered(self.now) else {
             self.finish_arrival(number);
-            return;
+            return None;
         };
         link.remove_first(self.now);
         self.finish_arrival(number);
@@ -393,7 +401,10 @@ where
         let (to, routing) = (routed.to(), routed.routing.next_hop());
         let route = self.slots[to.0 as usize].incoming;
         match self.routes.hop(route, routing.hop()) {
-            Some(next) => self.forward(next, routing, &routed.packet),
+            Some(next) => {
+                self.forward(next, routing, &routed.packet);
+                None
+            }
             None => self.deliver(to, &routed.packet),
         }
     }
@@ -459,14 +470,15 @@ where
         }
     }
 
+    /// Gives a packet to its receiver; returns that.
     #[inline(always)]
-    fn deliver(&mut self, to: EndpointId, packet: &E::Packet) {
+    fn deliver(&mut self, to: EndpointId, packet: &E::Packet) -> Option<EndpointId> {
         self.observer.on_delivered(self.now, to, packet);
         let port = self.slots[to.0 as usize].port;
         let id = to.first(port);
-        let Some(endpoint) = &mut self.slots[id.0 as usize].endpoint else { return };
+        let endpoint = self.slots[id.0 as usize].endpoint.as_mut()?;
         endpoint.handle_on_port(self.now, port, packet);
-        self.poll_endpoint(id);
+        Some(id)
     }
 
     /// The first port of the endpoint of this port.
@@ -475,12 +487,10 @@ where
         id.first(self.slots[id.0 as usize].port)
     }
 
-    /// Handles a timer event.
-    fn handle_timer(&mut self, port: u32) {
-        if self.timers.expire(&mut self.slots[port as usize], port, self.now) {
-            self.poll_endpoint(EndpointId(port));
-            self.timers.finish_expiry(&self.slots[port as usize], port);
-        }
+    /// Handles a timer event; returns the endpoint whose timer expired.
+    fn handle_timer(&mut self, port: u32) -> Option<EndpointId> {
+        let expired = self.timers.expire(&mut self.slots[port as usize], port, self.now);
+        expired.then_some(EndpointId(port))
     }
 
     /// Sends all that an endpoint has to send, and sets its timer.
