@@ -31,25 +31,10 @@ impl RangeSet {
         self.ranges.iter().rev().copied()
     }
 
-    /// The ranges that have numbers below `number`, from the highest down.
-    pub(crate) fn descending_below(&self, number: u32) -> impl Iterator<Item = (u32, u32)> + '_ {
-        let below = self.ranges.partition_point(|&(start, _)| start < number);
-        self.ranges.range(..below).rev().copied()
-    }
-
     /// Whether `number` is in the set.
     pub(crate) fn contains(&self, number: u32) -> bool {
-        self.range_of(number).is_some()
-    }
-
-    /// The range that has `number`.
-    pub(crate) fn range_of(&self, number: u32) -> Option<(u32, u32)> {
-        // Fast path: the number is above all ranges.
-        if self.end().is_none_or(|end| end <= number) {
-            return None;
-        }
         let at = self.ranges.partition_point(|&(_, end)| end <= number);
-        self.ranges.get(at).copied().filter(|&(start, _)| start <= number)
+        self.ranges.get(at).is_some_and(|&(start, _)| start <= number)
     }
 
     /// Inserts `start..end` and calls `on_new` for each part of it that was not in the set.

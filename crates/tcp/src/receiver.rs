@@ -295,11 +295,12 @@ impl Receiver {
         if number < self.rcv_nxt {
             return self.report_duplicate(number);
         }
-        if self.out_of_order.contains(number) {
-            self.dsack = number;
-        } else {
-            self.out_of_order.insert(number, number + 1, |_, _| {});
+        let mut is_new = false;
+        self.out_of_order.insert(number, number + 1, |_, _| is_new = true);
+        if is_new {
             self.grow_window_out_of_order(number);
+        } else {
+            self.dsack = number;
         }
         if self.compressed_ack > 0 && self.sack_blocks.index_of(number) >= SACK_BLOCKS_EXPECTED {
             self.pending_ack = Some(Box::new(self.build_ack(now, Flags::default())));

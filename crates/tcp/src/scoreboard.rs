@@ -276,14 +276,22 @@ impl Scoreboard {
         self.first_clean = self.next_seq;
     }
 
-    /// The packets in `from..to` that are not SACKed, the highest first.
+    /// The packets in `from..to` that are not SACKed, the highest first. Few SACKed ranges should be
+    /// above `to`.
     pub(crate) fn holes_descending(&self, from: u32, to: u32) -> impl Iterator<Item = u32> + '_ {
-        let ranges = self.sacked.descending_below(to).take_while(move |range| range.1 > from);
-        let mut end = to;
-        ranges.chain([(from, from)]).flat_map(move |(start, past)| {
-            let hole = past..end;
-            end = start;
-            hole.rev()
+        let mut ranges = self.sacked.descending();
+        let (mut range, mut end) = (ranges.next(), to);
+        std::iter::from_fn(move || {
+            while let Some((start, past)) = range
+                && end <= past
+            {
+                end = end.min(start);
+                range = ranges.next();
+            }
+            (end > from).then(|| {
+                end -= 1;
+                end
+            })
         })
     }
 
