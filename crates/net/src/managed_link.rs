@@ -45,7 +45,7 @@ enum Path<P> {
 }
 
 impl<P: Packet> Path<P> {
-    #[inline]
+    #[inline(always)]
     fn push(&mut self, plain: &mut PlainLink<P>, now: Time, packet: &P) -> Result<(), DropReason> {
         match self {
             Path::Plain => return plain.push(now, packet.clone()),
@@ -55,6 +55,7 @@ impl<P: Packet> Path<P> {
                 link.last_mut().expect("it was pushed").not_before = delivery;
             }
             Path::Delayed(link, delay_stage) => {
+                remove_crossed(link, now);
                 link.push(now, SizeOnly(packet.size()))?;
                 delay_stage.push(link.last_arrival(), packet.clone());
             }
@@ -62,19 +63,14 @@ impl<P: Packet> Path<P> {
         Ok(())
     }
 
-    fn first_delivered(&mut self, now: Time) -> Option<&P> {
+    fn first_delivered(&self, now: Time) -> Option<&P> {
         match self {
             Path::Plain => None,
             Path::Jittered(link, _) => {
                 let first = link.first_delivered(now)?;
                 (first.not_before <= now).then_some(&first.packet)
             }
-            Path::Delayed(link, delay_stage) => {
-                while link.first_delivered(now).is_some() {
-                    link.remove_first(now);
-                }
-                delay_stage.first_delivered(now)
-            }
+            Path::Delayed(_, delay_stage) => delay_stage.first_delivered(now),
         }
     }
 
@@ -147,6 +143,13 @@ impl Packet for SizeOnly {
     }
 }
 
+/// Removes the packets that have crossed a plain link by `now`.
+fn remove_crossed(link: &mut PlainLink<SizeOnly>, now: Time) {
+    while link.first_delivered(now).is_some() {
+        link.remove_first(now);
+    }
+}
+
 impl<P: Packet> ManagedLink<P> {
     /// The managed link of a configuration with its plain part; `None` if a plain link is enough.
     pub(crate) fn new(config: &LinkConfig) -> Option<(PlainLink<P>, ManagedLink<P>)> {
@@ -208,7 +211,7 @@ impl<P: Packet> ManagedLink<P> {
 
     /// The next packet of those that do not all take the same time, if it is delivered by `now`.
     #[inline(never)]
-    pub(crate) fn first_delivered(&mut self, now: Time) -> Option<&P> {
+    pub(crate) fn first_delivered(&self, now: Time) -> Option<&P> {
         self.path.first_delivered(now)
     }
 
@@ -283,6 +286,7 @@ impl<P: Packet> ManagedLink<P> {
         let ManagedLink { aqm: Some(aqm), medium: Some(medium), path, .. } = self else { return };
         let Path::Delayed(link, delay_stage) = path else { return };
         let (data, rate) = (Medium::<P>::data_start(start), link.shaper().rate(start));
+        remove_crossed(link, start);
         while aqm.backlog().packets > 0 && medium.has_room(rate) {
             aqm.dequeue(start, |packet| {
                 let size = packet.size();

@@ -88,7 +88,7 @@ impl FlowPlan {
     }
 }
 
-impl<P: Packet> Network<P> {
+impl<P: Packet + Copy> Network<P> {
     /// The network of a checked scenario.
     ///
     /// # Errors
@@ -186,7 +186,7 @@ struct Builder<'a, P> {
     routes_of: Vec<RouteId>,
 }
 
-impl<'a, P: Packet> Builder<'a, P> {
+impl<'a, P: Packet + Copy> Builder<'a, P> {
     fn new(scenario: &'a Scenario) -> Builder<'a, P> {
         let links = scenario.links.iter().zip(0..);
         let links = links.map(|(link, index)| {
