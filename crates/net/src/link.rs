@@ -165,7 +165,8 @@ impl<P: Packet> Link<P> {
     /// parts: reading the whole would wait until the parts are in the cache.
     #[inline(always)]
     pub fn first_delivered(&mut self, now: Time) -> Option<&P> {
-        if let Some(managed) = &mut self.managed {
+        if self.plain.is_empty() {
+            let managed = self.managed.as_mut()?;
             if managed.is_due(now) {
                 transmit(managed, &mut self.plain, now);
             }
@@ -179,10 +180,16 @@ impl<P: Packet> Link<P> {
     /// Removes the packet that [`first_delivered`](Self::first_delivered) returned for `now`.
     #[inline(always)]
     pub fn remove_first(&mut self, now: Time) {
-        match &mut self.managed {
-            Some(managed) if self.plain.is_empty() => managed.remove_first(now),
-            _ => self.plain.remove_first(now),
+        if let Some(managed) = &mut self.managed {
+            // What `now` starts is only looked up here, so that `first_delivered` is short.
+            if managed.is_due(now) {
+                transmit(managed, &mut self.plain, now);
+            }
+            if self.plain.is_empty() {
+                return managed.remove_first(now);
+            }
         }
+        self.plain.remove_first(now)
     }
 
     /// Removes the next packet at the far end, if it is delivered by `now`.
