@@ -205,7 +205,7 @@ def test_a_changed_limit_has_not_the_reason_of_the_first() -> None:
     assert measure.limit == 2.0
     assert measure.reason == "The author of this dossier changed it from 2 % to 200 %."
     [same] = choose([name], {name: 0.02})
-    assert "BBRv3 tolerates" in same.measures[0].reason
+    assert "BBRv3 uses" in same.measures[0].reason
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
@@ -526,7 +526,7 @@ def test_a_gate_exits_with_1_and_writes_junit(tmp_path: Path) -> None:
     assert done.exit_code == 1
     assert "Allowed: 0 %" in done.output
     [suite] = ElementTree.parse(junit).getroot()
-    assert (suite.get("tests"), suite.get("failures")) == ("2", "1")
+    assert (suite.get("tests"), suite.get("failures")) == ("3", "1")
     gate.write_text('[share]\n"loss-own" = 1.0\n')
     assert CliRunner().invoke(app, arguments).exit_code == 0
 
@@ -549,7 +549,7 @@ def test_lines_of_the_same_measure_name_their_scenarios(tmp_path: Path) -> None:
     names = ["loss-own", "harm-existing", "harm-one-of-five"]
     evaluate("reno", tmp_path, sections=names, paths=1, search=0)
     text = (tmp_path / "dossier.md").read_text()
-    assert "- Packets dropped above 2 %: Reno on" in text
+    assert "- Packets dropped above 10 %: Reno on" in text
     for scenario in ("existing", "one-of-five"):
         assert f"- Throughput taken from standard flows above 50 % (scenario {scenario}): " in text
 

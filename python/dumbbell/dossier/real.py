@@ -61,7 +61,9 @@ def measure(
         its, summary = _summary(result)
         rows.append(keys | summary)
         flows.append(its.with_columns(run=pl.lit(name)))
-        series.append(result.series.with_columns(pl.col("flow").cast(pl.String), run=pl.lit(name)))
+        series.append(
+            result.series.with_columns(pl.col("flow", "cc").cast(pl.String), run=pl.lit(name))
+        )
         links.append(result.links.with_columns(pl.col("link").cast(pl.String), run=pl.lit(name)))
     if not rows:
         raise FailedRunError("the machine disturbed all runs with real packets; try again")
