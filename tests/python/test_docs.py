@@ -255,7 +255,9 @@ def test_every_target_of_make_that_is_mentioned_exists() -> None:
 
 def test_every_command_that_is_mentioned_exists_with_its_options() -> None:
     assert isinstance(group, TyperGroup)
-    mentioned = mentions(r"^dumbbell (\w+.*)$")
+    mentioned = mentions(
+        r"""^dumbbell (\w+(?:"[^"]*"|[^"\n])*)$"""
+    )  # a text may have several lines
     assert mentioned
     for line in mentioned:
         name, *arguments = shlex.split(line, comments=True)

@@ -550,8 +550,9 @@ def test_lines_of_the_same_measure_name_their_scenarios(tmp_path: Path) -> None:
     evaluate("reno", tmp_path, sections=names, paths=1, search=0)
     text = (tmp_path / "dossier.md").read_text()
     assert "- Packets dropped above 10 %: Reno on" in text
-    for scenario in ("existing", "one-of-five"):
-        assert f"- Throughput taken from standard flows above 50 % (scenario {scenario}): " in text
+    for limit, scenario in ((50, "existing"), (25, "one-of-five")):
+        said = f"- Throughput taken from standard flows above {limit} % (scenario {scenario}): "
+        assert said in text
 
 
 def test_several_algorithms_stand_side_by_side(tmp_path: Path) -> None:
