@@ -710,10 +710,12 @@ def test_runs_one_by_one_have_the_values_of_the_sweep(
 
 
 def test_an_algorithm_of_a_quic_stack_is_evaluated_over_quic(tmp_path: Path) -> None:
-    dossier = evaluate("quinn:cubic", tmp_path, sections=["5.1.2"], paths=2, search=1)
+    dossier = evaluate(
+        "quinn:cubic", tmp_path, sections=["retransmitted-constrained"], paths=2, search=1
+    )
     [finding] = dossier.findings
     assert not any(one.failure for one in finding.evidence)
-    file = next((tmp_path / "scenarios").glob("delay-own*.toml"))
+    file = next((tmp_path / "scenarios").glob("retransmitted-*.toml"))
     [worst] = tomllib.loads(file.read_text())["flow"]
     assert (worst["cc"], worst["transport"]) == ("quinn:cubic", "quic")
     assert heading(dossier).startswith("quinn's CUBIC beside Reno and CUBIC")
