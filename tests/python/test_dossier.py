@@ -23,8 +23,8 @@ from dumbbell.cli.app import app
 from dumbbell.dossier import Dossier, bench, evaluate, real
 from dumbbell.dossier.clauses import choose, clauses, needs_series, untested
 from dumbbell.dossier.evaluation import REFERENCES
-from dumbbell.dossier.measures import KINDS, Runs, meant, values
-from dumbbell.dossier.outcome import Options
+from dumbbell.dossier.measures import KINDS, Runs, values, with_enough_flows
+from dumbbell.dossier.outcome import Evidence, Options
 from dumbbell.dossier.packs import Pack, Packed
 from dumbbell.dossier.page import again
 from dumbbell.dossier.scenarios import FOLDER, Scenario
@@ -160,6 +160,14 @@ def test_six_paths_of_one_kind_and_none_of_the_other_are_a_difference() -> None:
     assert Pair.of(six, six, 1.0).p == 1.0
 
 
+def test_a_path_that_one_of_the_two_lacks_is_not_compared() -> None:
+    rows = [(0, "bbr", 0.5), (1, "bbr", 0.5), (1, "cubic", 0.0)]
+    table = pl.DataFrame(rows, schema=["path", "cc", "value"], orient="row")
+    [measure] = choose(["loss-own"], {})[0].measures
+    shares = {cc: Share(0, 1) for cc in ("bbr", "cubic")}
+    assert Evidence(measure, table, shares, table).beside("bbr") == Pair(1, 0)
+
+
 def test_a_clause_is_better_by_one_measure_and_none_that_is_worse() -> None:
     better, worse, alike = Pair(0, 20), Pair(20, 0), Pair(10, 10)
     assert combined([better, alike]) == "better"
@@ -188,11 +196,7 @@ def test_every_measure_has_a_scenario_and_every_scenario_a_measure() -> None:
 
 
 def test_what_is_said_of_the_flows_beside_is_what_scenarios_have() -> None:
-    beside = set()
-    for scenario in map(Scenario, SCENARIOS):
-        beside |= {one["cc"] for one in scenario.content["flow"] if one["name"] == "existing"}
-        if axis := scenario.axes.get("flow.existing.cc"):
-            beside |= set(axis["values"])
+    beside = {cc for scenario in map(Scenario, SCENARIOS) for cc in scenario.beside}
     assert beside == {"reno", "cubic", "bbr", "bbr3"}
     [said] = [one.reason for one in untested() if one.section == "5.2.1"]
     assert said == "Of them BBRv1 and BBRv3 are beside the algorithm, and no other."
@@ -319,8 +323,8 @@ def test_a_single_flow_is_no_evidence_of_fairness() -> None:
         [],
     )
     found = pl.DataFrame({"run": ["alone", "two"], "value": [0.0, 0.0]})
-    assert meant(runs, found, KINDS["least_share"])["run"].to_list() == ["two"]
-    assert meant(runs, found, KINDS["loss"]).height == 2
+    assert with_enough_flows(runs, found, KINDS["least_share"])["run"].to_list() == ["two"]
+    assert with_enough_flows(runs, found, KINDS["loss"]).height == 2
 
 
 def of_series(flows: dict[str, list[int]], dropped: list[int]) -> Runs:

@@ -7,11 +7,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import polars as pl
-
 from dumbbell.dossier import clauses
 from dumbbell.dossier.bench import Bench, FailedRunError
-from dumbbell.dossier.measures import meant, values, worst_of_grid
+from dumbbell.dossier.measures import values, with_enough_flows, worst_of_grid
 from dumbbell.dossier.outcome import Dossier, Evidence, Finding, Options
 from dumbbell.dossier.packs import FOLDER as SUITES
 from dumbbell.dossier.packs import Pack, run_pack
@@ -194,12 +192,12 @@ class Evaluation:
         """What the random paths say of a measure."""
         runs = self._run(measure.scenario)
         if isinstance(runs, str):
-            return Evidence(measure, pl.DataFrame(), {}, pl.DataFrame(), failure=runs)
+            return Evidence.lacking(measure, runs)
         every = values(runs, measure.kind)
-        found = worst_of_grid(runs, meant(runs, every, measure.kind))
+        found = worst_of_grid(runs, with_enough_flows(runs, every, measure.kind))
         if not found.height:
-            few = f"no path that was drawn has {measure.kind.needs} flows of it"
-            return Evidence(measure, pl.DataFrame(), {}, pl.DataFrame(), failure=few)
+            few = f"no path that was drawn has {measure.kind.least_flows} flows of it"
+            return Evidence.lacking(measure, few)
         shares = {
             cc: Share.of(found.filter(cc=cc)["value"].to_list(), measure.limit)
             for cc in self.algorithms

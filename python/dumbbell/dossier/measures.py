@@ -39,7 +39,7 @@ class Kind:
         measure: What gives the columns run and value.
         is_relative: Whether it compares with other algorithms on the same path.
         reference: The one algorithm that all are compared with, of which it says nothing.
-        needs: The number of the algorithm's flows without which it says nothing of a path.
+        least_flows: With fewer flows of the algorithm it says nothing of a path.
         of_series: Whether it is taken from time series.
     """
 
@@ -48,7 +48,7 @@ class Kind:
     measure: Callable[[Runs], pl.DataFrame]
     is_relative: bool = False
     reference: str = ""
-    needs: int = 1
+    least_flows: int = 1
     of_series: bool = False
 
 
@@ -316,14 +316,19 @@ KINDS: Final = {
             "unfairness",
             Column("1 - Jain's index", number=True),
             _of_runs(1 - pl.col("jain")),
-            needs=2,
+            least_flows=2,
         ),
-        Kind("least_share", _share("Fair share missing of the least flow"), _least_share, needs=2),
+        Kind(
+            "least_share",
+            _share("Fair share missing of the least flow"),
+            _least_share,
+            least_flows=2,
+        ),
         Kind(
             "latecomer",
             _share("Late flow's fair share missing"),
             _latecomer,
-            needs=2,
+            least_flows=2,
             of_series=True,
         ),
         Kind(
@@ -398,9 +403,9 @@ def values(of: Runs, kind: Kind) -> pl.DataFrame:
     return found.select("path", *keys, "cc", "run", value=value)
 
 
-def meant(of: Runs, found: pl.DataFrame, kind: Kind) -> pl.DataFrame:
+def with_enough_flows(of: Runs, found: pl.DataFrame, kind: Kind) -> pl.DataFrame:
     """The `values` on paths with as many flows of the algorithm as the measure needs."""
-    enough = of.of_flows(PROPOSED, flows=pl.len()).filter(pl.col("flows") >= kind.needs)
+    enough = of.of_flows(PROPOSED, flows=pl.len()).filter(pl.col("flows") >= kind.least_flows)
     return found.join(enough.select("run"), on="run", how="semi", maintain_order="left")
 
 

@@ -70,6 +70,11 @@ class Evidence:
     worst: Worst | None = None
     failure: str = ""
 
+    @classmethod
+    def lacking(cls, measure: Measure, failure: str) -> Evidence:
+        """Evidence without runs, and why there are none."""
+        return cls(measure, pl.DataFrame(), {}, pl.DataFrame(), failure=failure)
+
     def by_depth(self) -> list[tuple[float, float, dict[str, Share]]]:
         """The `shares` of the paths whose queue is in each range of depths, in BDP.
 
@@ -101,18 +106,19 @@ class Evidence:
         other = standard(cc)
         if not self.shares or self.measure.reference in (cc, other):
             return None
-        return Pair.of(self._of(cc), self._of(other), self.measure.limit)
-
-    def _of(self, cc: str) -> list[float | None]:
-        return self.values.filter(cc=cc).sort("path")["value"].to_list()
+        own, usual = (self.values.filter(cc=one).select("path", "value") for one in (cc, other))
+        # With real packets a path may lack one of the two.
+        both = own.join(usual, on="path", suffix="_usual", maintain_order="left")
+        return Pair.of(both["value"].to_list(), both["value_usual"].to_list(), self.measure.limit)
 
     def quantile(self, cc: str, share: float) -> float | None:
         """What the measure is at most on this share of the paths, those without a value aside."""
         return self.values.filter(cc=cc)["value"].quantile(share, "nearest")
 
-    def at(self, factor: float, cc: str) -> Verdict:
+    def verdict_at(self, factor: float, cc: str) -> Verdict:
         """What it would be evidence for with `factor` times the limit."""
-        return Share.of(self._of(cc), factor * self.measure.limit).verdict
+        values = self.values.filter(cc=cc)["value"].to_list()
+        return Share.of(values, factor * self.measure.limit).verdict
 
 
 @dataclass(frozen=True)
@@ -353,8 +359,8 @@ class Dossier:
             "verdict": one.verdict(cc),
             "median": one.quantile(cc, 0.5),
             "p90": one.quantile(cc, 0.9),
-            "at_half_limit": one.at(0.5, cc),
-            "at_twice_limit": one.at(2.0, cc),
+            "at_half_limit": one.verdict_at(0.5, cc),
+            "at_twice_limit": one.verdict_at(2.0, cc),
             "beyond": share.beyond,
             "paths": share.paths,
             "share": share.value,

@@ -124,7 +124,7 @@ def _evidence(of: Dossier, one: Evidence) -> dict[str, Any]:
         "measure": one.measure,
         "scenario": Scenario(one.measure.scenario),
         "sentence": words.sentence(one, of),
-        "sizes": words.sizes(one, of),
+        "magnitudes": words.magnitudes(one, of),
         "compared": words.beside(one, of),
         "verdict": one.verdict(of.cc),
         "svg": None if one.failure else _inline(of, one),
@@ -226,7 +226,7 @@ def markdown(of: Dossier) -> str:
         lines.append(f"## {clause.section} {clause.title}")
         lines.append(f"{words.question(clause)} {WORDS[finding.verdict(of.cc)].capitalize()}.")
         for one in finding.evidence:
-            said = [words.sentence(one, of), words.sizes(one, of), words.beside(one, of)]
+            said = [words.sentence(one, of), words.magnitudes(one, of), words.beside(one, of)]
             lines.append(f"- {' '.join(filter(None, said))} Limit: {one.measure.reason}")
             if one.worst:
                 found = one.worst.worst

@@ -61,7 +61,7 @@ def heading(dossier: Dossier) -> str:
 
 
 def question(clause: Clause) -> str:
-    """What is asked of an algorithm, and how firmly the RFC asks for it."""
+    """The question on an algorithm, and the key word of the RFC."""
     asked = f" By the RFC this {clause.asks}." if clause.asks else ""
     return f"{clause.question}{asked}"
 
@@ -121,7 +121,7 @@ def beside(evidence: Evidence, dossier: Dossier) -> str:
     return f"Beside {label(other)}: {BESIDE[pair.comparison(tests)]} ({alone})."
 
 
-def sizes(evidence: Evidence, dossier: Dossier) -> str:
+def magnitudes(evidence: Evidence, dossier: Dossier) -> str:
     """How large the measure is, and how the verdict depends on the limit; empty without runs."""
     if not evidence.shares:
         return ""
@@ -130,7 +130,7 @@ def sizes(evidence: Evidence, dossier: Dossier) -> str:
     for one in dossier.algorithms:
         first, last = (with_unit(column, evidence.quantile(one, share)) for share in (0.5, 0.9))
         said.append(f"{label(one)} {first.removesuffix(column.unit).strip()} and {last}")
-    half, twice = (WORDS[evidence.at(factor, cc)] for factor in (0.5, 2.0))
+    half, twice = (WORDS[evidence.verdict_at(factor, cc)] for factor in (0.5, 2.0))
     return (
         f"Median and 90th percentile: {', '.join(said)}. "
         f"With half of the limit: {half}; with twice: {twice}."
