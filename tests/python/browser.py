@@ -136,7 +136,8 @@ class Browser:
     def move(
         self, selector: str, shares: Sequence[float], *, kind: str = "mouseMoved", **more: Any
     ) -> None:
-        """Moves the mouse over an element, to shares of its width."""
+        """Moves the mouse over an element, to shares of its width, once it is there."""
+        self.wait_for(f"!!document.querySelector({json.dumps(selector)})")
         left, top, width, height = self.evaluate(
             f"(async () => {{ const e = document.querySelector({json.dumps(selector)});"
             "e.scrollIntoView({block: 'center'});"

@@ -39,7 +39,12 @@ name = "two"
 cc = "cubic"
 start = "1 s"
 """
-DONE = "!!document.querySelector('[data-done=true]')"
+# The results are there, and each chart is drawn, which happens after the page has its elements.
+DONE = (
+    "(!!document.querySelector('[data-done=true]')"
+    " && [...document.querySelectorAll('.panel [role=slider]')]"
+    ".every(e => e.querySelector('.u-over')))"
+)
 
 
 def open_lab(browser: Browser, folder: Path, toml: str = TWO, **options: Any) -> None:
