@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -21,6 +22,10 @@ settings.register_profile("explore", database=None, deadline=None, print_blob=Tr
 # Runs are made, not looked up; the tests of the store have stores of their own.
 os.environ["DUMBBELL_STORE"] = "off"
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
+
+# A shell that runs the tests in the background has them, and the commands that they interrupt,
+# ignore SIGINT.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # What a machine lacks is skipped, unless this is set: then a skip is a failure that says why.
 _NO_SKIPS: Final = os.environ.get("DUMBBELL_NO_SKIPS", "0") != "0"

@@ -11,10 +11,13 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
 import pytest
 from test_docs import ROOT, blocks, terms
 
-from dumbbell import bpf
+import dumbbell
+from dumbbell import Experiment, Flow, Link, bpf
+from dumbbell.experiment.linux_algorithms import digest_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -198,6 +201,22 @@ def test_an_object_of_the_user_stays_until_it_is_unloaded(own_object: Path) -> N
     finally:
         bpf.unload(["mine"])
     assert "mine" not in known().split()
+
+
+@in_kernel
+@pytest.mark.slow
+def test_flows_run_an_object_and_an_algorithm_that_is_loaded(own_object: Path) -> None:
+    """The object's threshold after a loss is 0.7 of the window, Reno's is a half."""
+    named = {"mine": f"linux:{own_object}", "reno": "linux:reno"}
+    flows = [Flow(name=name, cc=cc, path=[name]) for name, cc in named.items()]
+    links = [Link(name=name, rate="20 Mbit/s", delay="10 ms", queue="1 BDP") for name in named]
+    result = dumbbell.run(Experiment(links=links, flows=flows, duration="5 s"), backend="linux")
+    assert result.flows["cc"].to_list() == [flow.cc for flow in flows]
+    assert "mine" not in known().split()
+    assert result.experiment.sources == {f"linux:{own_object}": digest_of(own_object)}
+    windows = result.series.group_by("flow").agg(pl.col("cwnd").tail(25).max(), pl.last("ssthresh"))
+    kept = {flow: ssthresh / cwnd for flow, cwnd, ssthresh in windows.iter_rows()}
+    assert kept == pytest.approx({"mine": 0.7, "reno": 0.5}, abs=0.05)
 
 
 def test_an_object_without_an_algorithm_is_refused(

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from test_custom import Reno, experiment, run
 
 import dumbbell
 from dumbbell import Experiment, ExperimentError, Flow, Result
+from dumbbell.dossier.source import source_of, write_path
 from dumbbell.experiment import user_code
 
 TOML = """
@@ -212,6 +214,28 @@ def test_real_packets_refuse_a_class_and_say_where_it_runs(transport: str) -> No
     with pytest.raises(ExperimentError, match="classes run in the simulator only") as error:
         dumbbell.run(experiment(flows=[flow]), backend="linux")
     assert error.value.key == "flow[0].cc"
+
+
+def test_the_simulator_refuses_an_algorithm_of_the_kernel() -> None:
+    flow = Flow(cc="linux:bbr")
+    with pytest.raises(
+        ExperimentError, match="is for real packets; run it with the backend"
+    ) as error:
+        dumbbell.run(experiment(flows=[flow]))
+    assert error.value.key == "flow[0].cc"
+    with pytest.raises(ExperimentError, match=r'"absent\.o" cannot be read'):
+        experiment(flows=[Flow(cc="linux:absent.o")]).resolve()
+    with pytest.raises(ExperimentError, match="is an algorithm of the kernel's TCP"):
+        experiment(flows=[Flow(cc="linux:bbr", transport="udt")]).resolve()
+
+
+def test_a_dossier_copies_an_object_beside_its_paths(tmp_path: Path) -> None:
+    (tmp_path / "mine.o").write_bytes(b"object")
+    cc = f"linux:{tmp_path / 'mine.o'}"
+    assert source_of(cc) == {"file": "mine.o", "sha256": sha256(b"object").hexdigest()}
+    write_path(tmp_path / "paths" / "one.toml", experiment(flows=[Flow(cc=cc)]))
+    (tmp_path / "mine.o").unlink()
+    assert Experiment.load(tmp_path / "paths" / "one.toml").resolve().sources
 
 
 @pytest.mark.usefixtures("mine")

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from polars.testing import assert_frame_equal
 
-from dumbbell import Experiment, Result, papers, run
+from dumbbell import Experiment, Flow, Result, papers, run
 from dumbbell.cli.app import app
-from dumbbell.engine.store import Store
+from dumbbell.engine.store import Store, measurement_key
 from dumbbell.errors import DumbbellError
 from dumbbell.results.tables import TABLES
 from dumbbell.sweeps.dataset import Dataset
@@ -121,6 +121,15 @@ def test_algorithms_without_a_file_and_logged_packets_are_not_stored(store: Stor
     flow = EXPERIMENT.flows[0].replace(log=True)
     assert [stored(EXPERIMENT.replace(flows=[flow])) for _ in range(2)] == [0, 0]
     assert store.size() == 0
+
+
+def test_an_algorithm_of_the_kernel_of_unknown_origin_is_not_stored() -> None:
+    def key(cc: str) -> str | None:
+        resolved = EXPERIMENT.replace(flows=[Flow(cc=cc, rtt="20 ms")]).resolve()
+        return measurement_key(resolved, resolved.scenario(1))
+
+    assert key("linux:cubic") is not None
+    assert key("linux:no_module") is None
 
 
 def test_damaged_entries_are_made_again(store: Store) -> None:

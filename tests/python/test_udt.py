@@ -90,15 +90,6 @@ def test_timeouts_may_be_longer_than_any_time() -> None:
         client.close(linger=1.8e19)
 
 
-@pytest.fixture
-def interruptible() -> Iterator[None]:
-    """SIGINT raises, also where a shell runs the tests in the background and has it ignored."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
-@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("rendezvous", [False, True])
 def test_connecting_can_be_interrupted(*, rendezvous: bool) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:

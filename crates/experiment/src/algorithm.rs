@@ -17,6 +17,11 @@ const UDT_ONLY: [&str; 2] = ["udt", "ar-udt"];
 /// What a flow without congestion control has instead of an algorithm.
 pub(crate) const NO_ALGORITHM: &str = "none";
 
+/// What precedes the name of an algorithm that only a kernel has, or the path of an eBPF object.
+const LINUX: &str = "linux:";
+/// The longest name of an algorithm in Linux, characters (TCP_CA_NAME_MAX, with the final zero).
+const MAX_LINUX_NAME: usize = 15;
+
 const WHAT: &str = "an algorithm";
 /// How built-in algorithms are written.
 pub(crate) const ALGORITHM_FORM: &str = "NAME or NAME(option=value, ...)";
@@ -41,7 +46,7 @@ impl Custom {
     /// If the text is not of the form `home:Class` or `home:Class(option=value, ...)`.
     pub fn parse(text: &str) -> Option<Result<Custom, ValueError>> {
         let text = text.trim();
-        if native(text).is_some() {
+        if native(text).is_some() || of_linux(text).is_some() {
             return None;
         }
         let (head, options) = match text.strip_suffix(')').and_then(|text| text.rsplit_once('(')) {
@@ -102,6 +107,9 @@ pub fn check(value: &Value) -> Result<String, ValueError> {
     if let Some((stack, name)) = native(&text) {
         return check_native(stack, name).map(|()| text);
     }
+    if let Some(name) = of_linux(&text) {
+        return check_linux(name).map(|()| text);
+    }
     if let Some(custom) = Custom::parse(&text) {
         return custom.map(|_| text);
     }
@@ -123,9 +131,32 @@ pub fn check(value: &Value) -> Result<String, ValueError> {
     }
 }
 
-/// Whether an algorithm is of the user, neither built in nor a QUIC stack's own.
+/// The kernel's name of an algorithm that runs only with real packets, or the path of its object:
+/// what follows `linux:`.
+pub fn of_linux(cc: &str) -> Option<&str> {
+    cc.trim().strip_prefix(LINUX)
+}
+
+/// Whether what follows `linux:` is a file, not a name that the kernel has.
+pub(crate) fn is_object(name: &str) -> bool {
+    name.ends_with(".o")
+}
+
+fn check_linux(name: &str) -> Result<(), ValueError> {
+    let is_name = name.chars().all(|char| char.is_ascii_alphanumeric() || "_-".contains(char));
+    if is_object(name) || (is_name && (1..=MAX_LINUX_NAME).contains(&name.len())) {
+        return Ok(());
+    }
+    fail!(
+        "\"{LINUX}{name}\" is not {WHAT} of Linux; write \"{LINUX}NAME\" with the kernel's name of \
+         it, at most {MAX_LINUX_NAME} letters, digits, \"_\" and \"-\", or \"{LINUX}FILE.o\" for an \
+         eBPF object"
+    )
+}
+
+/// Whether an algorithm has a source of the user: a class or an eBPF object.
 pub(crate) fn is_custom(cc: &str) -> bool {
-    cc.contains(':') && native(cc).is_none()
+    cc.contains(':') && native(cc).is_none() && of_linux(cc).is_none_or(is_object)
 }
 
 /// Whether an algorithm needs what only a UDT receiver reports.
@@ -190,6 +221,20 @@ mod tests {
         let error = check(&json!("quinn:bbr3")).expect_err("noq's").to_string();
         let part = "did you mean \"bbr\"?); choose from quinn:cubic, quinn:reno, quinn:bbr,";
         assert!(error.contains(part), "{error}");
+    }
+
+    #[test]
+    fn algorithms_of_linux_have_its_names_or_are_objects() {
+        for (text, is_of_user) in
+            [("linux:bbr", false), ("linux:my_cc-2", false), ("linux:dir (x)/mine.bpf.o", true)]
+        {
+            assert_eq!(check(&json!(text)).as_deref(), Ok(text));
+            assert_eq!((Custom::parse(text), is_custom(text)), (None, is_of_user));
+        }
+        for text in ["linux:", "linux:sixteen_letters_", "linux:a b", "linux:bbr(x=1)"] {
+            let error = check(&json!(text)).expect_err("no such name").to_string();
+            assert!(error.contains("write \"linux:NAME\" with the kernel's name of it"), "{error}");
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Whether the parts of an experiment fit together.
 
-use crate::algorithm::{NO_ALGORITHM, needs_marks, needs_udt};
+use crate::algorithm::{NO_ALGORITHM, needs_marks, needs_udt, of_linux};
 use crate::bulk::{bulk_transport, overlay_bulk};
 use crate::call::grouped;
 use crate::diagnostic::{KeyPath, Problem, Step, key_path};
@@ -356,6 +356,10 @@ impl FlowCheck<'_> {
             let text = format!("\"{}\" controls the rate of media", flow.cc);
             return self
                 .add("cc", format!("{text}; write transport = \"rtp\", or an algorithm of it"));
+        }
+        if of_linux(&flow.cc).is_some() && flow.transport != "tcp" {
+            let text = format!("\"{}\" is an algorithm of the kernel's TCP", flow.cc);
+            return self.add("cc", format!("{text}; write transport = \"tcp\", or another one"));
         }
         if flow.transport == "udt" {
             let overlaid = overlay_udt(&flow.cc, &flow.transport_options).map(drop);

@@ -1,6 +1,7 @@
 //! What a key, an algorithm, a queue management, a loss process or a stack is, as text.
 
 use crate::about::ALGORITHMS;
+use crate::algorithm::{check as check_algorithm, is_object, of_linux};
 use crate::apps::APPS;
 use crate::aqm::AQMS;
 use crate::bulk::{BULK_TRANSPORTS, bulk_options, bulk_transport};
@@ -55,6 +56,7 @@ pub fn explain(topic: &str) -> Result<String, ValueError> {
         .or_else(|| call(topic))
         .or_else(|| stack(topic))
         .or_else(|| quic(topic))
+        .or_else(|| linux(topic))
         .or_else(|| bulk(topic))
         .or_else(|| option(topic));
     found.ok_or_else(|| {
@@ -237,6 +239,19 @@ fn quic(topic: &str) -> Option<String> {
         "{topic}: a QUIC stack, {}, for flows with transport = \"quic\". Its own algorithms, written \
          {topic}:NAME:\n{lines}",
         stack.about
+    ))
+}
+
+/// An algorithm that only a kernel has.
+fn linux(topic: &str) -> Option<String> {
+    let name = of_linux(topic).filter(|_| check_algorithm(&topic.into()).is_ok())?;
+    let what = match is_object(name) {
+        true => "the algorithm of an eBPF object, which is loaded into the kernel for the run",
+        false => "the kernel's algorithm of this name, whatever it is",
+    };
+    Some(format!(
+        "{topic}: {what}.\nIt runs with real packets only (--backend linux), and has no options.\n\
+         In a file: cc = \"{topic}\"\n"
     ))
 }
 

@@ -102,9 +102,11 @@ impl Experiment {
 
     /// A sentence on a BBR that sends ECT on a path with a queue that marks, and ignores marks.
     fn ignores_marks(&self, flow: &Flow) -> Option<String> {
-        let config = ConnectionConfig::new(Time::ZERO, 1448);
+        if flow.transport != "tcp" {
+            return None;
+        }
         let algorithm =
-            Algorithm::parse(&flow.cc, &config).ok().filter(|_| flow.transport == "tcp")?;
+            Algorithm::parse(&flow.cc, &ConnectionConfig::new(Time::ZERO, 1448)).ok()?;
         let max_rtt = algorithm.bbr_ecn_max_rtt()?.as_nanos();
         let rtts = flow.rtts.iter().flatten().chain(&flow.rtt);
         let is_ignoring = rtts.map(|rtt| checked(&TIME, rtt)).all(|rtt| rtt > max_rtt)

@@ -1,6 +1,6 @@
 //! Experiment files: reading, checking, resolving. Values cross the border as JSON.
 
-use dumbbell_experiment::algorithm::Custom;
+use dumbbell_experiment::algorithm::{Custom, of_linux};
 use dumbbell_experiment::quantity::{self, DIMENSIONS, Dimension};
 use dumbbell_experiment::{
     Axis, AxisValue, Column, CustomAlgorithm, Diagnostics, EXPERIMENT, Environment, FLOW, Key,
@@ -274,6 +274,13 @@ type PythonAlgorithm = (String, String, Vec<(String, String)>);
 pub fn custom_algorithm(cc: &str) -> PyResult<Option<PythonAlgorithm>> {
     let custom = Custom::parse(cc).transpose().map_err(value_error)?;
     Ok(custom.map(|custom| (custom.home, custom.class, custom.options)))
+}
+
+/// The kernel's name of an algorithm written `linux:NAME`, or the path of its object; None for
+/// others.
+#[pyfunction]
+pub fn linux_algorithm(cc: &str) -> Option<&str> {
+    of_linux(cc)
 }
 
 /// Checks one "link" or "flow", as JSON; returns it with every key.

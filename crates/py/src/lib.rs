@@ -34,8 +34,8 @@ mod _core {
     #[pymodule_export]
     use crate::experiment::{
         InvalidExperimentError, ParsedExperiment, ParsedSweep, check_table, custom_algorithm,
-        experiment_schema, explain, format_quantity, keys, parse_probability, parse_quantity,
-        parse_rates, starter,
+        experiment_schema, explain, format_quantity, keys, linux_algorithm, parse_probability,
+        parse_quantity, parse_rates, starter,
     };
     #[pymodule_export]
     use crate::exports::qlog;

@@ -198,10 +198,17 @@ impl FlowSpec {
         if self.udp {
             return self.check_udp();
         }
-        match self.algorithm_factory {
+        match (&self.algorithm_factory, &self.kernel_cc) {
             // A factory cannot fail, and calling it here would be visible to its user.
-            Some(_) => Ok(()),
-            None => self.algorithm(&self.init(Time::ZERO, 0)).map(drop),
+            (Some(_), _) => Ok(()),
+            // The kernel may have algorithms that are not built in.
+            (None, Some(_)) => Ok(()),
+            (None, None) if self.cc.starts_with("linux:") => {
+                let here = || ScenarioPart::Flow(self.name.clone());
+                let valid = "an algorithm of the simulator; the kernel's are for real packets";
+                ensure(false, here, "cc", &self.cc, valid)
+            }
+            (None, None) => self.algorithm(&self.init(Time::ZERO, 0)).map(drop),
         }
     }
 

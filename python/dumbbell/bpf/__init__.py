@@ -35,6 +35,7 @@ _PINS = Path("/sys/fs/bpf/dumbbell")
 _KNOWN = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 _BTF = Path("/sys/kernel/btf/vmlinux")
 _SUFFIX = ".bpf.o"
+_LIBBPF_ERRORS = 4000  # from <bpf/libbpf.h>: an object that libbpf does not understand
 # From <linux/capability.h>.
 _CAPABILITIES = {"CAP_NET_ADMIN": 12, "CAP_PERFMON": 38, "CAP_BPF": 39}
 
@@ -229,7 +230,9 @@ def _refusal(name: str, error: OSError) -> BpfError:
         f"CONFIG_BPF_JIT (struct_ops) and CONFIG_MPTCP, this is Linux {platform.release()}; "
         "with DUMBBELL_BPF_LOG=1 in the environment libbpf says why"
     )
-    if error.errno == errno.EPERM:
+    if (error.errno or 0) >= _LIBBPF_ERRORS:
+        why = "libbpf cannot read it as an eBPF object; compile it with clang -O2 -g -target bpf"
+    elif error.errno == errno.EPERM:
         why = f"the kernel does not permit it ({error.strerror}): run this as root, outside of "
         why += "containers and user namespaces"
     elif error.errno == errno.EEXIST:

@@ -139,6 +139,7 @@ def _evidence(of: Dossier, one: Evidence) -> dict[str, Any]:
             is_beyond = value is None or value > one.measure.limit
             title = f"A plainer path, {'beyond the limit' if is_beyond else 'nearly as bad'}"
         file = one.measure.file(which)
+        real = " --backend linux" if of.backend == "linux" else ""
         shown["paths"].append(
             {
                 "title": title,
@@ -146,7 +147,7 @@ def _evidence(of: Dossier, one: Evidence) -> dict[str, Any]:
                 "found": words.at(one.measure, found, of),
                 "file": file,
                 "fragment": lab.fragment_of(experiment),
-                "command": f"dumbbell run {shlex.quote(str(of.folder / file))} --out worst",
+                "command": f"dumbbell run {shlex.quote(str(of.folder / file))}{real} --out worst",
             }
         )
     return shown

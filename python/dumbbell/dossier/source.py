@@ -1,23 +1,25 @@
-"""The source of a class of one's own: what identifies it, and a copy beside its paths."""
+"""The source of an algorithm of one's own: what identifies it, and a copy beside its paths."""
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dumbbell.experiment import user_code
 from dumbbell.experiment.files import write_text
+from dumbbell.experiment.linux_algorithms import digest_of, named, object_of
 
 if TYPE_CHECKING:
     from dumbbell.experiment.model import Experiment
 
 
 def source_of(cc: str) -> dict[str, str] | None:
-    """File, or module, and SHA-256 of a class of one's own; None for other algorithms.
+    """File, or module, and SHA-256 of an algorithm of one's own; None for other algorithms.
 
     If it imports other files of the user's, the hash is of all of them.
     """
+    if (file := object_of(cc)) is not None:
+        return {"file": file.name, "sha256": digest_of(file)}
     if not user_code.is_custom(cc):
         return None
     name, digest = user_code.find(cc)
@@ -25,7 +27,7 @@ def source_of(cc: str) -> dict[str, str] | None:
 
 
 def write_path(file: Path, experiment: Experiment) -> None:
-    """Writes the experiment of a path, and beside it the files of its classes, which it names.
+    """Writes the experiment of a path, and beside it the files of algorithms, which it names.
 
     A class whose file imports other files of the user's is named as it is, and not copied.
     """
@@ -34,12 +36,18 @@ def write_path(file: Path, experiment: Experiment) -> None:
 
 
 def _copied(cc: str, folder: Path) -> str:
+    if (file := object_of(cc)) is not None:
+        return named(_copy(file, folder))
     home, colon, rest = cc.partition(":")
     if not (user_code.is_custom(cc) and home.endswith(".py")):
         return cc
-    path, content = Path(home), Path(home).read_bytes()
-    if user_code.find(cc)[1] != hashlib.sha256(content).hexdigest():
+    if user_code.find(cc)[1] != digest_of(Path(home)):
         return cc
+    return f"{_copy(Path(home), folder)}{colon}{rest}"
+
+
+def _copy(file: Path, folder: Path) -> Path:
+    """Copies a file into a folder; gives its path from there."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / path.name).write_bytes(content)
-    return f"{path.name}{colon}{rest}"
+    (folder / file.name).write_bytes(file.read_bytes())
+    return Path(file.name)

@@ -20,9 +20,10 @@ from typing import IO, TYPE_CHECKING, Any, Final, Literal
 
 import polars as pl
 
-from dumbbell import bpf
+from dumbbell import _core, bpf
 from dumbbell.engine.output import read_tables
 from dumbbell.errors import DumbbellError, ExperimentError
+from dumbbell.experiment.linux_algorithms import object_of
 from dumbbell.experiment.model import without_options
 from dumbbell.results.tables import RunOutput
 
@@ -161,10 +162,13 @@ def provided(algorithms: Iterable[str]) -> Iterator[dict[str, str]]:
     name of the simulator's, and using it is an error.
     """
     wanted = set(map(without_options, algorithms))
-    names = {name: _NAMES.get(name, name) for name in wanted}
-    lacking = sorted(name for name in wanted.intersection(bpf.names()) if not _has(names[name]))
-    with bpf.load(lacking) if lacking else nullcontext():
-        yield names | {name: bpf.kernel_name(name) for name in lacking}
+    names = {cc: _core.linux_algorithm(cc) or _NAMES.get(cc, cc) for cc in wanted}
+    lacking = {name: name for name in wanted.intersection(bpf.names()) if not _has(names[name])}
+    objects = {cc: str(file) for cc in wanted if (file := object_of(cc)) is not None}
+    loading = dict(sorted((lacking | objects).items()))
+    with bpf.load(loading.values()) if loading else nullcontext() as loaded:
+        called = loaded.kernel_names if loaded else {}
+        yield names | {cc: called[name] for cc, name in loading.items()}
 
 
 def _has(name: str) -> bool:

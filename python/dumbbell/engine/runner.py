@@ -16,6 +16,7 @@ from dumbbell.engine.progress import Progress, silent
 from dumbbell.engine.simulation import engine, simulate, stop_all, thread_pool
 from dumbbell.engine.store import Store, description, measurement_key, simulation_key
 from dumbbell.errors import DumbbellError, ExperimentError, Interrupted, in_file
+from dumbbell.experiment.linux_algorithms import is_of_linux
 from dumbbell.experiment.model import Experiment
 from dumbbell.experiment.user_code import is_custom
 from dumbbell.results.result import Result, collect
@@ -234,8 +235,11 @@ def refuse_others(resolved: Sequence[Experiment], *, is_real: bool) -> None:
     for number, flow in (pair for one in resolved for pair in enumerate(one.flows)):
         if is_real and is_custom(flow.cc):
             problem = f'"{flow.cc}" is a class, and classes run in the simulator only'
-            advice = 'programs (command) can use an object of yours that "dumbbell bpf load" loads'
+            advice = 'with real packets "linux:FILE.o" is an algorithm of yours, by eBPF'
             raise ExperimentError(f"{problem}; {advice}", key=f"flow[{number}].cc")
+        if not is_real and is_of_linux(flow.cc):
+            problem = f'"{flow.cc}" is for real packets; run it with the backend "linux"'
+            raise ExperimentError(problem, key=f"flow[{number}].cc")
         if not is_real and flow.command is not None:
             problem = 'a program sends real packets; run it with the backend "linux"'
             raise ExperimentError(problem, key=f"flow[{number}].command")

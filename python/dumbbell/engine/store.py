@@ -29,12 +29,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from dumbbell import bpf
+from dumbbell import _core, bpf
 from dumbbell.engine.output import encode, read_tables
 from dumbbell.engine.simulation import engine
 from dumbbell.errors import DumbbellError
 from dumbbell.experiment import user_code
 from dumbbell.experiment.files import atomic_write
+from dumbbell.experiment.model import without_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -248,10 +249,28 @@ def simulation_key(resolved: Experiment, scenario: str) -> str | None:
 
 
 def measurement_key(resolved: Experiment, scenario: str) -> str | None:
-    """The key of one run with real packets; None if it is not stored, as packets are logged."""
+    """The key of one run with real packets; None if it is not stored.
+
+    Logged packets are too large, and an algorithm of the kernel that is neither one of Linux's nor
+    a module's may be another one each time.
+    """
     if any(flow.log for flow in resolved.flows):
         return None
-    return _hash("kernel", engine(), scenario, _machine())
+    builds = [_build(flow.cc) for flow in resolved.flows]
+    return None if None in builds else _hash("kernel", engine(), scenario, _machine(), builds)
+
+
+def _build(cc: str) -> str | None:
+    """What tells one build of a flow's algorithm in the kernel from another; None if nothing does.
+
+    An object of eBPF is known by its content, which the scenario has.
+    """
+    name = _core.linux_algorithm(cc)
+    module = Path("/sys/module") / f"tcp_{name or without_options(cc)}"
+    with suppress(OSError):
+        return (module / "notes" / ".note.gnu.build-id").read_bytes().hex()
+    is_known = name is None or name.endswith(".o") or name in _core.algorithms()
+    return "" if is_known else None
 
 
 def _hash(*parts: Any) -> str:

@@ -1,11 +1,11 @@
-"""What experiments refer to outside of their files: traces, and algorithms written in Python."""
+"""What experiments refer to outside of their files: traces, and algorithms of the user."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dumbbell.experiment import user_code
+from dumbbell.experiment import linux_algorithms, user_code
 from dumbbell.experiment.files import MOST_BYTES
 
 
@@ -24,6 +24,8 @@ class Environment:
 
     def locate_algorithm(self, cc: str) -> str:
         """An algorithm that a file names, with the path of its source if that is beside it."""
+        if (file := linux_algorithms.object_of(cc)) is not None:
+            return linux_algorithms.named(self.folder / file)
         home, colon, rest = cc.partition(":")
         there = self.folder / home.strip()
         return f"{there}{colon}{rest}" if there.suffix == ".py" and there.is_file() else cc
@@ -43,12 +45,14 @@ class Environment:
             raise ValueError(f'"{path}" cannot be read: it is not text') from None
 
     def algorithm(self, cc: str) -> tuple[str, str]:
-        """Name and SHA-256 of the source of a custom algorithm; see `user_code.find`.
+        """Name and SHA-256 of the source of a custom algorithm: of a class, or of an eBPF object.
 
         Once the user has interrupted an import, no other one begins.
         """
         if self.interrupts:
             raise self.interrupts[0]
+        if (file := linux_algorithms.object_of(cc)) is not None:
+            return cc, linux_algorithms.digest_of(file)
         try:
             return user_code.find(cc)
         except KeyboardInterrupt as interrupt:

@@ -28,6 +28,7 @@ from dumbbell import _core
 from dumbbell.errors import ExperimentError, in_file, printable
 from dumbbell.experiment.environment import Environment
 from dumbbell.experiment.files import read_text
+from dumbbell.experiment.linux_algorithms import is_of_linux
 from dumbbell.experiment.quantities import as_json
 
 if TYPE_CHECKING:
@@ -435,6 +436,8 @@ class Experiment(_Table):
 
 def without_options(cc: str) -> str:
     """An algorithm without its options: "cubic" for "cubic(hystart=off)"."""
+    if is_of_linux(cc):
+        return cc.strip()
     return cc.partition("(")[0].strip()
 
 
