@@ -508,7 +508,9 @@ def test_an_algorithm_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.Mo
     (tmp_path / "hangs.py").write_text(HANGS)
     cc = f"{tmp_path / 'hangs.py'}:Hangs"
     found = evaluate(cc, tmp_path / "out", sections=["5.1.3"], paths=2, search=0)
-    assert found.failures == ["its simulation did not advance for 1 s"]
+    file = "scenarios/failed-own.toml"
+    assert found.failures == [f"its simulation did not advance for 1 s; the path is {file}"]
+    assert "hangs.py:Hangs" in (tmp_path / "out" / file).read_text()
 
 
 def test_an_algorithm_that_hardly_sends_leaves_the_path_unused(tmp_path: Path) -> None:

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 import killing
 import pytest
 from polars.testing import assert_frame_equal
+from test_dossier import RAISES
 
 from dumbbell import DumbbellError
+from dumbbell.dossier import evaluate
 from dumbbell.sweeps.dataset import Dataset
 from dumbbell.sweeps.drive import run_sweep
 from dumbbell.sweeps.plan import Sweep
@@ -53,6 +55,21 @@ def test_a_sweep_survives_the_death_of_one_of_two_workers(tmp_path: Path) -> Non
     for table in ("runs", "flows", "links"):
         ours, theirs = (Dataset(tmp_path / kind).table(table) for kind in ("dask", "threads"))
         assert_frame_equal(ours, theirs)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_an_algorithm_that_raises_on_a_worker_fails_in_the_dossier(tmp_path: Path) -> None:
+    (tmp_path / "raises.py").write_text(RAISES)
+    cc = f"{tmp_path / 'raises.py'}:Raises"
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, dashboard_address=None, silence_logs=50
+    ) as cluster:
+        address = cluster.scheduler_address
+        out = tmp_path / "out"
+        found = evaluate(cc, out, sections=["5.1.3"], paths=2, search=0, dask=address)
+    [failure] = found.failures
+    assert failure.startswith("it raised ArithmeticError: no window")
+    assert failure.endswith("; the path is scenarios/failed-own.toml")
 
 
 def test_an_address_without_a_scheduler_is_told(tmp_path: Path) -> None:

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Final
 from dumbbell.dossier.measures import Runs
 from dumbbell.dossier.source import write_path
 from dumbbell.engine.progress import Progress, silent
-from dumbbell.engine.simulation import is_raised_in_simulation
 from dumbbell.errors import DumbbellError
 from dumbbell.sweeps.drive import run_sweep
-from dumbbell.sweeps.work import FAILED_POINT
+from dumbbell.sweeps.work import FAILED_POINT, RUNNING_POINT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,7 +61,7 @@ class Bench:
 
         Raises:
             FailedRunError: If an algorithm raises an exception or hangs. It names the experiment
-                file of the path on which the algorithm raised.
+                file of the path, unless an algorithm hangs on a worker of Dask.
         """
         file = f"scenarios/failed-{place.replace('/', '-')}.toml"
         (self.folder / file).unlink(missing_ok=True)
@@ -78,10 +77,11 @@ class Bench:
                 progress=watch,
             )
         except Exception as error:
-            if not is_raised_in_simulation(error):
+            is_hanging = isinstance(error, FailedRunError)
+            point = getattr(error, RUNNING_POINT if is_hanging else FAILED_POINT, None)
+            if point is None:
                 raise
-            experiment = sweep.experiment(getattr(error, FAILED_POINT))
-            write_path(self.folder / file, experiment)
+            write_path(self.folder / file, sweep.experiment(point))
             raise FailedRunError(f"{_told(error)}; the path is {file}") from error
         self.made += swept.made
         self.found += swept.total - swept.made
@@ -89,7 +89,9 @@ class Bench:
 
 
 def _told(error: Exception) -> str:
-    """What an algorithm did; a `DumbbellError` says where by itself."""
+    """What an algorithm did; a `DumbbellError` says where by itself, the watch that it hangs."""
+    if isinstance(error, FailedRunError):
+        return str(error)
     if isinstance(error, DumbbellError):
         return f"it failed: {error}"
     where = "".join(f", {note}" for note in getattr(error, "__notes__", []))

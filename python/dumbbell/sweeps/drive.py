@@ -21,7 +21,7 @@ from dumbbell.engine.store import Store as RunStore
 from dumbbell.errors import Interrupted
 from dumbbell.sweeps.dataset import Dataset, Store
 from dumbbell.sweeps.plan import Point, Run, Sweep, build
-from dumbbell.sweeps.work import ChunkMonitor, simulate
+from dumbbell.sweeps.work import RUNNING_POINT, ChunkMonitor, simulate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -179,7 +179,9 @@ class _Driver:
                 done = over + sum(monitor.done for monitor in running.values())
                 # Chunks end long after they began: a number of finished runs would stay at 0.
                 self.progress(f"{self.total:,} runs", done / work)
-        except BaseException:
+        except BaseException as error:
+            begun = (one.point for one in running.values() if one.point is not None)
+            setattr(error, RUNNING_POINT, next(begun, None))
             for future, monitor in running.items():
                 future.cancel()
                 monitor.run.stop()

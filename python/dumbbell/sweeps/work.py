@@ -33,7 +33,10 @@ if TYPE_CHECKING:
     Tables = dict[str, pl.DataFrame]
 
 SUMMARIES: Final = ("runs", "flows", "links")  # the tables that are kept of every run
-FAILED_POINT: Final = "failed_point"  # an attribute of exceptions: in which point they were raised
+FAILED_POINT: Final = "failed_point"
+"""An attribute of exceptions of simulations: the point in which they were raised."""
+RUNNING_POINT: Final = "running_point"
+"""An attribute of other exceptions that end a sweep: a point that had begun and not ended."""
 SERIES: Final = ("series", "link_series")  # those that are kept too if time series are asked for
 
 
@@ -46,6 +49,7 @@ class ChunkMonitor:
     run: _core.RunMonitor = field(default_factory=_core.RunMonitor)
     over: float = 0.0  # the cost of the runs that are over
     cost: float = 0.0  # the cost of the current one
+    point: int | None = None  # the point of the current one, once the chunk has begun
 
     @property
     def done(self) -> float:
@@ -116,7 +120,7 @@ def simulate(
         scenario = json.loads(run.point.scenario) | {"seed": run.seed}
         algorithms = [flow["cc"] for flow in scenario["flows"]]
         sources = scenario.get("sources", {})
-        monitor.cost = run.point.cost
+        monitor.cost, monitor.point = run.point.cost, run.point.number
         try:
             output = simulation.simulate(json.dumps(scenario), algorithms, sources, monitor.run)
         except _core.ScenarioError as error:
