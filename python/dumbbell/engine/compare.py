@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from dumbbell import _core, figures, metrics
+from dumbbell import _core, metrics
 from dumbbell.display import Column, Table
 from dumbbell.engine.progress import Progress, silent
 from dumbbell.engine.runner import Backend, run_into
@@ -115,6 +115,8 @@ class Comparison:
 
     def plot(self) -> Figure:
         """Draws the mean of each metric with its interval and its runs, a bar an algorithm."""
+        from dumbbell import figures  # half a second that tables do not need
+
         drawn = [*_DRAWN, *self._more]
         height = 0.6 + 0.32 * len(self.results)
         values = self.runs.group_by("algorithm", maintain_order=True).agg(
@@ -126,7 +128,7 @@ class Comparison:
             )
             for metric, panel in zip(drawn, (one for row in panels for one in row), strict=True):
                 bars = [
-                    _bar(name, runs, metric)
+                    _bar(name, figures.style_of(name).label, runs, metric)
                     for name, runs in values.select("algorithm", metric).iter_rows()
                 ]
                 figures.intervals(panel, pl.DataFrame(bars, schema_overrides={"low": pl.Float64}))
@@ -295,11 +297,11 @@ def values_of(metric: str, result: Result) -> list[list[float | None]]:
     return [_judge(result, None)[metric].to_list()]
 
 
-def _bar(name: str, runs: list[float], metric: str) -> dict[str, Any]:
+def _bar(name: str, label: str, runs: list[float], metric: str) -> dict[str, Any]:
     """A row for `figures.intervals`; without any value there is no bar."""
     found = metrics.mean(runs, metric) if runs else metrics.Estimate(nan, None, None)
     shown = found.scaled(Column.of(metric).scale)
-    bar = {"cc": name, "label": figures.style_of(name).label, "limit": None, "published": None}
+    bar = {"cc": name, "label": label, "limit": None, "published": None}
     return bar | shown.ends | {"runs": list(shown.runs)}
 
 

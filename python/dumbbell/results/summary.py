@@ -10,7 +10,6 @@ from markupsafe import Markup
 
 from dumbbell import metrics
 from dumbbell.display import Cell, Column, Table
-from dumbbell.figures import labelled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -48,8 +47,15 @@ class Summary:
         return cls(metrics.summary(result), metrics.link_summary(result), jain)
 
 
+def _marked(cc: str) -> str:
+    """An algorithm's name behind its marker."""
+    from dumbbell.figures import labelled  # half a second that tables in a terminal do not need
+
+    return labelled(cc)
+
+
 def summary_tables(
-    result: Result, summary: Summary | None = None, label: Callable[[str], str] = labelled
+    result: Result, summary: Summary | None = None, label: Callable[[str], str] = _marked
 ) -> list[Table]:
     """The flows of a result, its links, and transfers: means over the seeds, with their intervals.
 
