@@ -11,6 +11,7 @@ The one exception: run as root on Debian or Ubuntu, missing parts come from apt.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import importlib.util
@@ -26,7 +27,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     Version = tuple[int, ...]
 
@@ -311,6 +312,24 @@ def ensure_rust() -> None:
     step.finish()
 
 
+@contextlib.contextmanager
+def compiling() -> Iterator[None]:
+    """Compiles the engine meanwhile, if there is none yet; `build_engine` takes what is there."""
+    if any((ROOT / "python/dumbbell").glob("_core*.so")):
+        yield
+        return
+    command = [BIN / "cargo", "build", "--release", "--locked", "--package", "dumbbell-py"]
+    path = os.pathsep.join([str(BIN), os.environ["PATH"]])
+    # Without output: `build_engine` repeats what fails.
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen(command, cwd=ROOT, env=os.environ | {"PATH": path}, **quiet) as process:
+        try:
+            yield
+        except BaseException:
+            process.terminate()
+            raise
+
+
 def build_engine() -> None:
     """The engine, compiled with optimisation and installed into `.venv`."""
     sources = [ROOT / "Cargo.toml", ROOT / "Cargo.lock", ROOT / "pyproject.toml"]
@@ -345,9 +364,10 @@ def main() -> int:
             return 0
         ensure_python()
         make_venv()
-        install_packages(ROOT / "requirements.lock")
         ensure_linker()
         ensure_rust()
+        with compiling():
+            install_packages(ROOT / "requirements.lock")
         build_engine()
     except SetupError as error:
         print(f"\nsetup: {error}", file=sys.stderr)
