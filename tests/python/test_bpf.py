@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import importlib.util
-import os
+import re
 import socket
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from test_docs import ROOT, blocks, terms
 
 import dumbbell
 from dumbbell import Experiment, Flow, Link, bpf
+from dumbbell.bpf.objects_of_users import ObjectError, name_in, renamed
 from dumbbell.experiment.linux_algorithms import digest_of
 
 if TYPE_CHECKING:
@@ -196,7 +200,7 @@ def test_an_object_of_the_user_stays_until_it_is_unloaded(own_object: Path) -> N
     bpf.load([str(own_object)], keep=True).close()
     try:
         assert bpf.entries()[-1] == bpf.Entry("mine", "mine", loaded=True, kept=True)
-        with pytest.raises(bpf.BpfError, match="the kernel has another algorithm of that name"):
+        with pytest.raises(bpf.BpfError, match=r'its \.name is "mine", as of one that the kernel'):
             bpf.load([str(own_object)])
     finally:
         bpf.unload(["mine"])
@@ -219,13 +223,55 @@ def test_flows_run_an_object_and_an_algorithm_that_is_loaded(own_object: Path) -
     assert kept == pytest.approx({"mine": 0.7, "reno": 0.5}, abs=0.05)
 
 
-def test_an_object_without_an_algorithm_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "qdisc.o").touch()
-    monkeypatch.setattr(bpf.libbpf, "register", lambda path: os.open(path, os.O_RDONLY))
-    with pytest.raises(bpf.BpfError, match="it has no TCP algorithm"):
-        bpf.load([f"{tmp_path}/qdisc.o"])
+@in_kernel
+def test_two_builds_of_an_algorithm_run_side_by_side(own_object: Path, tmp_path: Path) -> None:
+    (tmp_path / "cubic.o").write_bytes(renamed(own_object.read_bytes(), "cubic"))
+    objects = [str(own_object), str(tmp_path / "cubic.o")]
+    with bpf.load(objects, private=True) as loaded:
+        names = list(loaded.kernel_names.values())
+        assert re.fullmatch(r"mine_[0-9a-f]{4} cubic_[0-9a-f]{4}", " ".join(names))
+        assert set(names) <= bpf.known()
+    assert not set(names) & bpf.known()
+    with pytest.raises(bpf.BpfError, match=r'its \.name is "cubic", as of one that the kernel has'):
+        bpf.load(objects[1:])
+
+
+@in_kernel
+def test_what_the_verifier_refuses_has_its_reason(build: Any, tmp_path: Path) -> None:
+    if missing := build.lacking():
+        pytest.skip(f"{', '.join(missing)} not found")
+    (program,) = blocks(DOCUMENT, "c")
+    wrong = program.replace("return window > 2 ? window : 2;", "return *(u32 *)(u64)window;")
+    (tmp_path / "wrong.c").write_text(wrong)
+    command = [*build.COMPILE, "-c", "wrong.c", "-o", "wrong.o"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    with pytest.raises(bpf.BpfError, match=r"the kernel refuses it: .* invalid mem access"):
+        bpf.load([f"{tmp_path}/wrong.o"])
+
+
+def test_the_name_of_a_shipped_object_is_read_and_replaced() -> None:
+    content = (bpf.OBJECTS / "lia.bpf.o").read_bytes()
+    assert name_in(content) == "db_lia"
+    other = renamed(content, "another")
+    assert (name_in(other), len(other)) == ("another", len(content))
+
+
+@given(st.binary(max_size=300), st.integers(0, 3000))
+def test_no_object_crashes_the_reader(noise: bytes, at: int) -> None:
+    content = (bpf.OBJECTS / "lia.bpf.o").read_bytes()
+    for damaged in (
+        noise,
+        b"\x7fELF\x02" + noise,
+        content[:at] + noise + content[at + len(noise) :],
+    ):
+        with suppress(ObjectError):
+            assert name_in(damaged)
+
+
+def test_an_object_without_an_algorithm_is_refused() -> None:
+    content = (bpf.OBJECTS / "lia.bpf.o").read_bytes()
+    with pytest.raises(ObjectError, match="it has no congestion control"):
+        name_in(content.replace(b".struct_ops\0", b".struct_no!\0"))
 
 
 def test_a_path_without_an_object_is_refused(tmp_path: Path) -> None:

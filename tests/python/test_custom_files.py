@@ -218,9 +218,7 @@ def test_real_packets_refuse_a_class_and_say_where_it_runs(transport: str) -> No
 
 def test_the_simulator_refuses_an_algorithm_of_the_kernel() -> None:
     flow = Flow(cc="linux:bbr")
-    with pytest.raises(
-        ExperimentError, match="is for real packets; run it with the backend"
-    ) as error:
+    with pytest.raises(ExperimentError, match="is for real packets only: --backend linux") as error:
         dumbbell.run(experiment(flows=[flow]))
     assert error.value.key == "flow[0].cc"
     with pytest.raises(ExperimentError, match=r'"absent\.o" cannot be read'):

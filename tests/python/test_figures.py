@@ -75,6 +75,12 @@ def test_an_unknown_algorithm_has_a_look_that_follows_from_its_name() -> None:
     assert figures.style_of("mine").label == "mine"
 
 
+def test_the_kernel_s_algorithms_do_not_look_like_ours() -> None:
+    assert figures.style_of("linux:bbr").label == "Linux's bbr"
+    assert figures.style_of("linux:builds/mine.o").label == "mine.o"
+    assert figures.style_of("linux:cubic").look != figures.style_of("cubic").look
+
+
 def test_every_built_in_algorithm_has_a_label_and_a_look_of_its_own() -> None:
     styles = {cc: figures.style_of(cc) for cc in _core.algorithms()}
     assert not [cc for cc, style in styles.items() if style.label == cc]

@@ -115,6 +115,9 @@ pub fn check(value: &Value) -> Result<String, ValueError> {
     }
     match Algorithm::parse(&text, &ConnectionConfig::new(Time::ZERO, 1448)) {
         Ok(_) => Ok(text),
+        Err(ConfigError::UnknownAlgorithm { name }) if is_object(&name) => {
+            fail!("no algorithm is called \"{name}\"; an eBPF object is written \"{LINUX}{name}\"")
+        }
         Err(ConfigError::UnknownAlgorithm { name }) => {
             let known: Vec<_> = NAMES.iter().copied().chain(media_names()).collect();
             Err(ValueError(unknown("algorithm", &name, &known)))
@@ -146,6 +149,15 @@ fn check_linux(name: &str) -> Result<(), ValueError> {
     let is_name = name.chars().all(|char| char.is_ascii_alphanumeric() || "_-".contains(char));
     if is_object(name) || (is_name && (1..=MAX_LINUX_NAME).contains(&name.len())) {
         return Ok(());
+    }
+    if name.ends_with(".c") {
+        fail!(
+            "\"{LINUX}{name}\" is a source; compile it with clang -O2 -g -target bpf -c, and write \
+             the object, \"{LINUX}FILE.o\""
+        )
+    }
+    if name.contains('(') {
+        fail!("\"{LINUX}{name}\": the kernel's algorithms have no options by flow; leave them out")
     }
     fail!(
         "\"{LINUX}{name}\" is not {WHAT} of Linux; write \"{LINUX}NAME\" with the kernel's name of \
@@ -231,9 +243,17 @@ mod tests {
             assert_eq!(check(&json!(text)).as_deref(), Ok(text));
             assert_eq!((Custom::parse(text), is_custom(text)), (None, is_of_user));
         }
-        for text in ["linux:", "linux:sixteen_letters_", "linux:a b", "linux:bbr(x=1)"] {
+        let form = "write \"linux:NAME\" with the kernel's name of it";
+        for (text, part) in [
+            ("linux:", form),
+            ("linux:sixteen_letters_", form),
+            ("linux:a b", form),
+            ("linux:bbr(x=1)", "have no options by flow"),
+            ("linux:mine.bpf.c", "is a source; compile it with clang"),
+            ("mine.o", "an eBPF object is written \"linux:mine.o\""),
+        ] {
             let error = check(&json!(text)).expect_err("no such name").to_string();
-            assert!(error.contains("write \"linux:NAME\" with the kernel's name of it"), "{error}");
+            assert!(error.contains(part), "{error}");
         }
     }
 

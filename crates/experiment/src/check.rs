@@ -359,7 +359,8 @@ impl FlowCheck<'_> {
         }
         if of_linux(&flow.cc).is_some() && flow.transport != "tcp" {
             let text = format!("\"{}\" is an algorithm of the kernel's TCP", flow.cc);
-            return self.add("cc", format!("{text}; write transport = \"tcp\", or another one"));
+            return self
+                .add("cc", format!("{text}; write transport = \"tcp\", or another algorithm"));
         }
         if flow.transport == "udt" {
             let overlaid = overlay_udt(&flow.cc, &flow.transport_options).map(drop);

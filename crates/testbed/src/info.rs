@@ -11,6 +11,8 @@ const TCP_INFO: i32 = 11;
 const MPTCP_INFO: i32 = 1;
 /// `union tcp_cc_info` of the algorithm.
 const TCP_CC_INFO: i32 = 26;
+/// The size of `struct tcp_bbr_info` in Linux (include/uapi/linux/inet_diag.h).
+const BBR_INFO_BYTES: usize = 20;
 const MPTCP_TCPINFO: i32 = 2;
 const MPTCP_SUBFLOW_ADDRS: i32 = 3;
 const SOL_MPTCP: i32 = 284;
@@ -175,28 +177,32 @@ pub(crate) fn acknowledged_bytes(socket: impl AsFd) -> io::Result<u64> {
     Ok(info.u64(if has_bytes_acked { MPTCPI_BYTES_ACKED } else { MPTCPI_SND_UNA }))
 }
 
-/// Shows what Linux's own BBR (tcp_bbr.c) reports of itself, in a `struct tcp_bbr_info`; nothing
-/// before the connection is established.
+/// Shows what a BBR of the kernel reports of itself, in a `struct tcp_bbr_info`; nothing of other
+/// algorithms, and nothing before the connection is established.
 ///
-/// Its state is told by its gains, which are in 256ths: 2/ln 2 is Startup's pacing gain and its
+/// BBRv3's kernel has further fields behind the same first ones. The state of Linux's own BBR
+/// (tcp_bbr.c) is told by its gains, which are in 256ths: 2/ln 2 is Startup's pacing gain and its
 /// inverse Drain's, and only ProbeRTT has a window gain of 1. Before the first acknowledgement both are 0.
 pub(crate) fn inspect_bbr(socket: impl AsFd, show: &mut dyn FnMut(&'static str, f64)) {
     let [startup, drain, probe_bw, probe_rtt] = [0.0, 1.0, 2.0, 3.0];
-    let mut bytes = [0; 20];
-    if !matches!(getsockopt(socket, libc::IPPROTO_TCP, TCP_CC_INFO, &mut bytes), Ok(20)) {
-        return;
-    }
+    let mut bytes = [0; 64];
+    let is_v1 = match getsockopt(socket, libc::IPPROTO_TCP, TCP_CC_INFO, &mut bytes) {
+        Ok(len) if len >= BBR_INFO_BYTES => len == BBR_INFO_BYTES,
+        _ => return,
+    };
     let mut words = bytes.chunks_exact(4).map(|w| u32::from_ne_bytes([w[0], w[1], w[2], w[3]]));
     let mut next = || words.next().unwrap_or_default();
     let bw = f64::from(next()) + f64::from(next()) * 2f64.powi(32);
     let [min_rtt, pacing_gain, cwnd_gain] = [next(), next(), next()];
-    let state = match (pacing_gain, cwnd_gain) {
-        (739 | 0, _) => startup,
-        (88, _) => drain,
-        (_, 256) => probe_rtt,
-        _ => probe_bw,
-    };
-    show("state", state);
+    if is_v1 {
+        let state = match (pacing_gain, cwnd_gain) {
+            (739 | 0, _) => startup,
+            (88, _) => drain,
+            (_, 256) => probe_rtt,
+            _ => probe_bw,
+        };
+        show("state", state);
+    }
     show("bw", bw);
     show("min_rtt", if min_rtt == u32::MAX { 0.0 } else { f64::from(min_rtt) / 1e6 });
     show("pacing_gain", f64::from(pacing_gain) / 256.0);

@@ -340,18 +340,18 @@ impl TcpFlow {
         (row, subflows)
     }
 
-    /// Appends the variables of the algorithm, if it is an eBPF program or the kernel's BBR.
+    /// Appends the variables of the algorithm, if it is an eBPF program of ours or a kernel's BBR.
     pub(crate) fn record_internals(
         &mut self,
         t: f64,
         internals: &mut Internals,
     ) -> Result<(), TestbedError> {
         let mut show = |name, value| internals.push(self.number, t, name, value);
-        if self.kernel_cc == "bbr" {
-            info::inspect_bbr(&self.sender, &mut show);
-        } else if is_bpf_program(&self.kernel_cc) {
+        if is_bpf_program(&self.kernel_cc) {
             let read = TestbedError::failed("read the variables of an eBPF program");
             BpfState::inspect(&mut self.bpf_state, &self.sender, &mut show).map_err(read)?;
+        } else {
+            info::inspect_bbr(&self.sender, &mut show);
         }
         Ok(())
     }

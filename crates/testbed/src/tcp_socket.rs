@@ -82,8 +82,15 @@ fn algorithm_unavailable(flow: &FlowSpec, cc: &str, error: Errno) -> TestbedErro
     let known = known.unwrap_or_default();
     let is_known = known.split_whitespace().any(|name| name == cc);
     let known = own_algorithms(&known);
+    let (name, key, value) = (flow.name.clone(), "cc".to_owned(), format!("\"{}\"", flow.cc));
+    if !is_known && flow.cc.starts_with("linux:") {
+        let reason = format!(
+            "the kernel has {known}; load the module (modprobe tcp_{cc}), or write \
+             \"linux:FILE.o\" for an eBPF object, or \"{cc}\" if dumbbell bpf list has it"
+        );
+        return TestbedError::Unsupported { flow: name, key, value, reason };
+    }
     if !is_known && !LINUX_ALGORITHMS.contains(&cc) {
-        let (name, key, value) = (flow.name.clone(), "cc".to_owned(), format!("\"{}\"", flow.cc));
         let reason = format!(
             "it runs only in the simulator, since neither Linux nor the programs of dumbbell bpf \
              have it; the kernel has {known}"

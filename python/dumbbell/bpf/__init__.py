@@ -17,13 +17,16 @@ from __future__ import annotations
 import errno
 import os
 import platform
+import re
 import subprocess
 import sys
+import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from dumbbell.bpf import libbpf
+from dumbbell.bpf.objects_of_users import ObjectError, name_in, renamed
 from dumbbell.errors import DumbbellError
 
 if TYPE_CHECKING:
@@ -35,7 +38,7 @@ _PINS = Path("/sys/fs/bpf/dumbbell")
 _KNOWN = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 _BTF = Path("/sys/kernel/btf/vmlinux")
 _SUFFIX = ".bpf.o"
-_LIBBPF_ERRORS = 4000  # from <bpf/libbpf.h>: an object that libbpf does not understand
+_NAME = re.compile(r"\w+", re.ASCII)
 # From <linux/capability.h>.
 _CAPABILITIES = {"CAP_NET_ADMIN": 12, "CAP_PERFMON": 38, "CAP_BPF": 39}
 
@@ -113,8 +116,11 @@ class Loaded(ExitStack):
     """What the kernel calls each of them, by the names that `load` was given."""
 
 
-def load(names: Iterable[str], *, keep: bool = False) -> Loaded:
+def load(names: Iterable[str], *, keep: bool = False, private: bool = False) -> Loaded:
     """Puts algorithms into the kernel; with `keep` they stay until `unload` or the next boot.
+
+    With `private` the kernel has objects under names of this process, so that several builds of an
+    algorithm are there side by side.
 
     `names` are algorithms of dumbbell, such as ``lia``, and paths of objects, such as ``./mine.o``.
 
@@ -132,7 +138,8 @@ def load(names: Iterable[str], *, keep: bool = False) -> Loaded:
     kernel_names = {}
     with Loaded() as links, ExitStack() as pins:
         for name in wanted:
-            link, kernel_names[name] = _obtain_object(name) if _is_path(name) else _obtain(name)
+            obtained = _obtain_object(name, private=private) if _is_path(name) else _obtain(name)
+            link, kernel_names[name] = obtained
             links.callback(os.close, link)
             pin = _PINS / (kernel_names[name] if _is_path(name) else name)
             if keep and not _is_kept(pin.name):
@@ -168,7 +175,8 @@ def unload(names: Iterable[str]) -> None:
 
 def _check_name(name: str) -> None:
     if name not in names():
-        raise BpfError(f'no eBPF algorithm is called "{name}"; there are {", ".join(names())}')
+        there = ", ".join(sorted({*names(), *_kept()}))
+        raise BpfError(f'no eBPF algorithm is called "{name}"; there are {there}')
 
 
 def _is_path(name: str) -> bool:
@@ -207,32 +215,41 @@ def _obtain(name: str) -> tuple[int, str]:
         raise _refusal(name, error) from None
 
 
-def _obtain_object(path: str) -> tuple[int, str]:
-    """A link of the algorithm of an object, and the name that the kernel did not have before."""
-    before = known()
+def _obtain_object(path: str, *, private: bool) -> tuple[int, str]:
+    """A link of the algorithm of an object, and the name that the kernel has it under."""
     try:
-        link = libbpf.register(Path(path))
+        content = Path(path).read_bytes()
+        called = name_in(content)
     except OSError as error:
-        raise _refusal(path, error) from None
-    called = next(iter(known() - before), "")
-    if called and called not in names():
-        return link, called
-    os.close(link)
-    why = (
-        f'its name is "{called}", as of one of dumbbell\'s' if called else "it has no TCP algorithm"
-    )
-    raise BpfError(f"{path} cannot be loaded: {why}")
+        raise BpfError(f"{path} cannot be read: {error.strerror}") from None
+    except ObjectError as error:
+        raise BpfError(f"{path} cannot be loaded: {error}") from None
+    if private:
+        called = f"{called[:10]}_{os.urandom(2).hex()}"
+    elif not _NAME.fullmatch(called):
+        valid = 'write letters, digits and "_"'
+        raise BpfError(f'{path} cannot be loaded: its .name is "{called}"; {valid}')
+    elif called in known() or called in names():
+        owner = "one of dumbbell's" if called in names() else "one that the kernel has"
+        why = f'its .name is "{called}", as of {owner}'
+        raise BpfError(f"{path} cannot be loaded: {why}; choose another one")
+    with tempfile.NamedTemporaryFile(suffix=".o") as copy:
+        copy.write(renamed(content, called))
+        copy.flush()
+        try:
+            return libbpf.register(Path(copy.name)), called
+        except OSError as error:
+            raise _refusal(path, error) from None
 
 
 def _refusal(name: str, error: OSError) -> BpfError:
     why = (
         f"the kernel refuses it ({error.strerror}); it takes Linux 6.10 or newer with "
-        f"CONFIG_BPF_JIT (struct_ops) and CONFIG_MPTCP, this is Linux {platform.release()}; "
-        "with DUMBBELL_BPF_LOG=1 in the environment libbpf says why"
+        f"CONFIG_BPF_JIT (struct_ops) and CONFIG_MPTCP, this is Linux {platform.release()}"
     )
-    if (error.errno or 0) >= _LIBBPF_ERRORS:
-        why = "libbpf cannot read it as an eBPF object; compile it with clang -O2 -g -target bpf"
-    elif error.errno == errno.EPERM:
+    if said := libbpf.reason():
+        why = f"the kernel refuses it: {said}; DUMBBELL_BPF_LOG=1 in the environment shows it all"
+    if error.errno == errno.EPERM:
         why = f"the kernel does not permit it ({error.strerror}): run this as root, outside of "
         why += "containers and user namespaces"
     elif error.errno == errno.EEXIST:

@@ -61,9 +61,34 @@ _SIGNATURES: dict[str, tuple[Any, list[Any], Any]] = {
 """Result, arguments, and what checks the result."""
 
 
+_said: list[str] = []
+"""What libbpf warned of since `register` began."""
+
+
+def _keep(level: int, form: bytes, arguments: int) -> int:
+    """Keeps a warning; debug messages and information pass by."""
+    if level == 0:
+        text = ctypes.create_string_buffer(1 << 16)
+        ctypes.CDLL(None).vsnprintf(text, len(text), form, c_void_p(arguments))
+        _said.append(text.value.decode(errors="replace").strip().removeprefix("libbpf: "))
+    return 0
+
+
+_PRINT = ctypes.CFUNCTYPE(c_int, c_int, c_char_p, c_void_p)(_keep)
+
+
+def reason() -> str:
+    """Why libbpf or the kernel's verifier refused the last object, in a line; empty if unknown."""
+    text = "\n".join(_said)
+    log = text.partition("BEGIN PROG LOAD LOG --")[2].partition("-- END PROG LOAD LOG")[0]
+    lines = [line.strip() for line in (log or text).splitlines()]
+    told = [line for line in lines if line and not line.startswith("processed ")]
+    return (told[-1] if log else told[0]) if told else ""
+
+
 @cache
 def library() -> Any:
-    """The library, silenced unless DUMBBELL_BPF_LOG is set; None where there is none."""
+    """The library, which is silent unless DUMBBELL_BPF_LOG is set; None where there is none."""
     try:
         libbpf = ctypes.CDLL(SONAME, use_errno=True)
         for name, (result, arguments, check) in _SIGNATURES.items():
@@ -74,7 +99,7 @@ def library() -> Any:
     except (OSError, AttributeError):
         return None
     if not os.environ.get("DUMBBELL_BPF_LOG"):
-        libbpf.libbpf_set_print(None)
+        libbpf.libbpf_set_print(ctypes.cast(_PRINT, c_void_p))
     return libbpf
 
 
@@ -86,6 +111,7 @@ def register(path: Path) -> int:
     it.
     """
     libbpf = library()
+    _said.clear()
     loaded, ops = libbpf.bpf_object__open_file(os.fsencode(path), None), None
     try:
         while ops := libbpf.bpf_object__next_map(loaded, ops):

@@ -41,7 +41,7 @@ def run_file(
 ) -> None:
     """Run an experiment and write its result folder."""
     from dumbbell.cli import scenario
-    from dumbbell.engine.runner import run
+    from dumbbell.engine.runner import refuse_others, run
     from dumbbell.sweeps.plan import RUN_METRICS
 
     until = options.parse_until(context, until_ci, metric, max_seeds, RUN_METRICS)
@@ -55,6 +55,9 @@ def run_file(
     results = []
     with in_file(name), output.progress_bar(name.name) as progress:
         written = scenario.load(file, assignments)
+        if len(kinds) > 1:
+            for kind in kinds:
+                refuse_others([written.resolve()], is_real=kind == "linux")
         for kind, folder in zip(kinds, folders, strict=True):
             result = run(
                 written,

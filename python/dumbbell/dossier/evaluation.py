@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from dumbbell.dossier import clauses
 from dumbbell.dossier.bench import Bench, FailedRunError
@@ -19,7 +19,7 @@ from dumbbell.dossier.search import Search, start_of
 from dumbbell.dossier.source import write_path
 from dumbbell.dossier.verdict import Share
 from dumbbell.engine.progress import Progress, silent
-from dumbbell.engine.runner import refuse_others
+from dumbbell.engine.runner import refuse_others, run_all
 from dumbbell.errors import DumbbellError, ExperimentError, OverwriteError
 from dumbbell.experiment.files import write_text
 from dumbbell.experiment.user_code import name_of
@@ -33,6 +33,14 @@ if TYPE_CHECKING:
 
 REFERENCES: Final = ("reno", "cubic")
 """The standards-track algorithms with which every other one is compared."""
+
+_MOMENT: Final[dict[str, Any]] = {
+    "duration": "100 ms",
+    "sample": "50 ms",
+    "start_jitter": "0 s",
+    "seeds": 1,
+}
+"""The settings of the shortest run."""
 
 PATHS: Final = 100
 """How many random paths a scenario has unless it is said."""
@@ -155,10 +163,17 @@ def _refused(out: Path, problem: str) -> OverwriteError:
 
 
 def check_algorithm(cc: str, backend: Backend = "simulator") -> None:
-    """Raises `ExperimentError` if there is no such algorithm, or the backend cannot have it."""
+    """Raises `ExperimentError` if there is no such algorithm, or the backend cannot have it.
+
+    With real packets it is tried for a moment, and what the machine lacks is a `TestbedError`.
+    """
+    is_real = backend == "linux"
     try:
         where = Scenario("wifi", SUITES / "rmcat") if is_for_media(cc) else Scenario("own")
-        refuse_others([where.experiment({}, cc).resolve()], is_real=backend == "linux")
+        experiment = where.experiment({}, cc)
+        refuse_others([experiment.resolve()], is_real=is_real)
+        if is_real:
+            run_all([experiment.replace(**_MOMENT)], backend=backend)
     except ExperimentError as error:
         raise ExperimentError(error.problem, key="CC") from None
 

@@ -14,7 +14,6 @@ import polars as pl
 from dumbbell import metrics
 from dumbbell.dossier.bench import FailedRunError
 from dumbbell.dossier.measures import Runs
-from dumbbell.engine.kernel import TestbedError
 from dumbbell.engine.runner import run_each
 from dumbbell.errors import DumbbellError
 from dumbbell.sweeps.work import with_frames
@@ -42,8 +41,7 @@ def measure(
         algorithms: The algorithms.
 
     Raises:
-        FailedRunError: If the scenario has what real packets cannot have.
-        TestbedError: If this machine lacks what real packets need.
+        FailedRunError: If the scenario has what real packets, or this machine, cannot have.
     """
     design = scenario.at(paths, algorithms)
     points = list(design.points())
@@ -76,8 +74,6 @@ def measure(
 def _measured(experiment: Experiment) -> Result:
     try:
         [result] = run_each([experiment], backend="linux", retry_invalid=_REPEATS)
-    except TestbedError:
-        raise
     except DumbbellError as error:
         raise FailedRunError(f"real packets cannot show it: {error}") from error
     return result

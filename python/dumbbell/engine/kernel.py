@@ -166,7 +166,7 @@ def provided(algorithms: Iterable[str]) -> Iterator[dict[str, str]]:
     lacking = {name: name for name in wanted.intersection(bpf.names()) if not _has(names[name])}
     objects = {cc: str(file) for cc in wanted if (file := object_of(cc)) is not None}
     loading = dict(sorted((lacking | objects).items()))
-    with bpf.load(loading.values()) if loading else nullcontext() as loaded:
+    with bpf.load(loading.values(), private=True) if loading else nullcontext() as loaded:
         called = loaded.kernel_names if loaded else {}
         yield names | {cc: called[name] for cc, name in loading.items()}
 

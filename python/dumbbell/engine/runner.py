@@ -238,7 +238,7 @@ def refuse_others(resolved: Sequence[Experiment], *, is_real: bool) -> None:
             advice = 'with real packets "linux:FILE.o" is an algorithm of yours, by eBPF'
             raise ExperimentError(f"{problem}; {advice}", key=f"flow[{number}].cc")
         if not is_real and is_of_linux(flow.cc):
-            problem = f'"{flow.cc}" is for real packets; run it with the backend "linux"'
+            problem = f'"{flow.cc}" is for real packets only: --backend linux'
             raise ExperimentError(problem, key=f"flow[{number}].cc")
         if not is_real and flow.command is not None:
             problem = 'a program sends real packets; run it with the backend "linux"'

@@ -25,7 +25,8 @@ class Environment:
     def locate_algorithm(self, cc: str) -> str:
         """An algorithm that a file names, with the path of its source if that is beside it."""
         if (file := linux_algorithms.object_of(cc)) is not None:
-            return linux_algorithms.named(self.folder / file)
+            there = self.folder / file
+            return linux_algorithms.named(there) if there.is_file() else cc
         home, colon, rest = cc.partition(":")
         there = self.folder / home.strip()
         return f"{there}{colon}{rest}" if there.suffix == ".py" and there.is_file() else cc

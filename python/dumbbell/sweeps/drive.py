@@ -70,6 +70,7 @@ def run_sweep(
     numbers = sweep.seeds(seeds)
     points = []  # before the folder is made
     for point in sweep.points():
+        point.refuse_real()
         points.append(point)
         if len(points) % _MANY == 0:
             progress("planning", len(points) / sweep.count)

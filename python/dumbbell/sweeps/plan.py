@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import random
 import re
 from dataclasses import dataclass
@@ -13,9 +14,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from dumbbell import _core
 from dumbbell.engine.simulation import engine
-from dumbbell.errors import in_file
+from dumbbell.errors import ExperimentError, in_file
 from dumbbell.experiment.environment import Environment
 from dumbbell.experiment.files import read_text
+from dumbbell.experiment.linux_algorithms import is_of_linux
 from dumbbell.experiment.model import Experiment, experiment_errors
 from dumbbell.experiment.quantities import as_json
 
@@ -70,6 +72,13 @@ class Point:
     scenario: str  # what the simulator takes, as JSON; its seed is to be replaced
     cost: float  # the approximate work of a run, in packets
     warnings: tuple[str, ...]  # sentences on settings without effect
+
+    def refuse_real(self) -> None:
+        """Raises `ExperimentError` for an algorithm that is for real packets only."""
+        for flow in json.loads(self.scenario)["flows"] if '"linux:' in self.scenario else []:
+            if is_of_linux(flow["cc"]):
+                problem = f'"{flow["cc"]}" is for real packets only, and a sweep is simulated'
+                raise ExperimentError(problem, key=f"flow.{flow['name']}.cc")
 
     def run(self, seed: int, *, series: bool) -> Run:
         """The run of it with a seed, with or without time series."""
