@@ -46,6 +46,7 @@ def check_file(
 ) -> None:
     """Check an experiment file. Each error has its line and what would be valid."""
     from dumbbell.cli import scenario
+    from dumbbell.experiment.linux_algorithms import is_of_linux
     from dumbbell.sweeps.plan import Sweep
 
     name = scenario.name_of(file)
@@ -57,7 +58,9 @@ def check_file(
         return
     with in_file(name):
         experiment = scenario.load(file, assignments).resolve()
-    print_line(f"{name}: valid, {repr(experiment)[13:-1]}")
+    is_real = any(is_of_linux(flow.cc) for flow in experiment.flows)
+    where = "; for real packets only (--backend linux)" if is_real else ""
+    print_line(f"{name}: valid, {repr(experiment)[13:-1]}{where}")
 
 
 def list_all(json: options.Json = False) -> None:
