@@ -137,7 +137,7 @@ pub fn check(value: &Value) -> Result<String, ValueError> {
 /// The kernel's name of an algorithm that runs only with real packets, or the path of its object:
 /// what follows `linux:`.
 pub fn of_linux(cc: &str) -> Option<&str> {
-    cc.trim().strip_prefix(LINUX)
+    cc.strip_prefix(LINUX)
 }
 
 /// Whether what follows `linux:` is a file, not a name that the kernel has.

@@ -220,7 +220,7 @@ fn algorithm() -> Value {
         {"enum": media_names().collect::<Vec<_>>()},
         {"type": "string", "pattern": format!(r"^\s*({names})\s*(\(.*\))?\s*$")},
         {"type": "string", "pattern": r"^.+:\w+\s*(\(.*\))?$"},
-        {"type": "string", "pattern": r"^\s*linux:([A-Za-z0-9_-]{1,15}|.+\.o)\s*$"},
+        {"type": "string", "pattern": r"^linux:([A-Za-z0-9_-]{1,15}|.+\.o)$"},
         {"type": "object", "properties": {"name": name}, "required": ["name"]},
     ]})
 }

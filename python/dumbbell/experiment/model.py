@@ -437,7 +437,7 @@ class Experiment(_Table):
 def without_options(cc: str) -> str:
     """An algorithm without its options: "cubic" for "cubic(hystart=off)"."""
     if is_of_linux(cc):
-        return cc.strip()
+        return cc
     return cc.partition("(")[0].strip()
 
 
