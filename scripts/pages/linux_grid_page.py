@@ -332,10 +332,17 @@ What runs and captures show of them:
   Linux and in the simulator, with 367 packets it depends on the first round trips.
 - **`multipath-reno+buffer-2`: the first 50 ms decide** which path gets how much. Linux's runs have
   13.4 and 5.1, 14.2 and 4.1 Mbit/s; the simulator has 14.2 and 2.8.
-- **`multipath-bbr-2`**: Linux's runs have 554, 149 and 583 Mbit/s on the first path, the simulator
-  591. No cause is known for the second run, nor for a queueing delay that is twice the simulator's.
-- **`pair-bbr+reno-1`, `ports-fast-1`, `reordering-bbr+0.1-1`**: no cause is known. In the last one,
-  at 950 Mbit/s, packets were late by 75 us on average, more than in any other cell of that family.
+- **`reordering-bbr+0.1-1`, `multipath-bbr-2`: moments in which the machine stops.** What it held
+  back leaves at once, which BBR takes for bandwidth. These round trips, of 55 and 130 ms, are so
+  long that runs with packets 12 to 33 ms late count. With a simulated path that is longer three
+  times by 10 ms, or by 28 ms, for as long (`reroutes`), BBR's mean queueing delay in the first cell
+  is 29 or 26 ms (5 without; Linux 26), and it retransmits 4,788 or 32,169 packets (Linux 4,795 to
+  35,785). Three times 25 ms give 100 ms in the second cell (49 without; Linux 108). In its second
+  run, with 149 Mbit/s on the first path (simulated 591), one packet in a hundred was more than 4 ms
+  late (0.2 and 0.7 ms in the other runs).
+- **`pair-bbr+reno-1`**: the same by 6 ms, as in Linux's runs, takes as much from Reno (32.1 to 29.4
+  Mbit/s; Linux 29.9), but BBR's retransmissions are then twice Linux's. No cause is known.
+- **`ports-fast-1`**: no cause is known.
 - The others are *undecided*: three to nine runs are too few for an interval as narrow as the
   tolerance.
 
