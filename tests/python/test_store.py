@@ -15,6 +15,7 @@ from polars.testing import assert_frame_equal
 
 from dumbbell import Experiment, Flow, Result, papers, run
 from dumbbell.cli.app import app
+from dumbbell.engine import store as run_store
 from dumbbell.engine.store import Store, measurement_key
 from dumbbell.errors import DumbbellError
 from dumbbell.results.tables import TABLES
@@ -123,13 +124,26 @@ def test_algorithms_without_a_file_and_logged_packets_are_not_stored(store: Stor
     assert store.size() == 0
 
 
-def test_an_algorithm_of_the_kernel_of_unknown_origin_is_not_stored() -> None:
+def test_builds_and_parameters_of_modules_are_told_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def key(cc: str) -> str | None:
         resolved = EXPERIMENT.replace(flows=[Flow(cc=cc, rtt="20 ms")]).resolve()
         return measurement_key(resolved, resolved.scenario(1))
 
+    monkeypatch.setattr(run_store, "_MODULES", tmp_path)
     assert key("linux:cubic") is not None
-    assert key("linux:no_module") is None
+    assert key("linux:mine") is None, "it may be another one each time"
+    module = tmp_path / "tcp_mine"
+    (module / "notes").mkdir(parents=True)
+    (module / "parameters").mkdir()
+    keys = set()
+    for build, beta in ((b"1", "717"), (b"2", "717"), (b"2", "819")):
+        (module / "notes/.note.gnu.build-id").write_bytes(build)
+        (module / "parameters/beta").write_text(beta)
+        keys.add(key("linux:mine"))
+    assert None not in keys
+    assert len(keys) == 3
 
 
 def test_damaged_entries_are_made_again(store: Store) -> None:

@@ -263,14 +263,21 @@ def measurement_key(resolved: Experiment, scenario: str) -> str | None:
 def _build(cc: str) -> str | None:
     """What tells one build of a flow's algorithm in the kernel from another; None if nothing does.
 
-    An object of eBPF is known by its content, which the scenario has.
+    A module is known by its build ID, and has parameters. An object of eBPF is known by its
+    content, which the scenario has.
     """
     name = _core.linux_algorithm(cc)
-    module = Path("/sys/module") / f"tcp_{name or without_options(cc)}"
-    with suppress(OSError):
-        return (module / "notes" / ".note.gnu.build-id").read_bytes().hex()
+    module = _MODULES / f"tcp_{name or without_options(cc)}"
+    files = [module / "notes" / ".note.gnu.build-id", *sorted(module.glob("parameters/*"))]
+    found = {}
+    for file in files:
+        with suppress(OSError):
+            found[file.name] = file.read_bytes().hex()
     is_known = name is None or name.endswith(".o") or name in _core.algorithms()
-    return "" if is_known else None
+    return json.dumps(found) if found or is_known else None
+
+
+_MODULES: Final = Path("/sys/module")
 
 
 def _hash(*parts: Any) -> str:
