@@ -208,7 +208,7 @@ def test_an_object_of_the_user_stays_until_it_is_unloaded(own_object: Path) -> N
 
 
 @in_kernel
-@pytest.mark.slow
+@pytest.mark.alone
 def test_flows_run_an_object_and_an_algorithm_that_is_loaded(own_object: Path) -> None:
     """The object's threshold after a loss is 0.7 of the window, Reno's is a half."""
     named = {"mine": f"linux:{own_object}", "reno": "linux:reno"}
@@ -218,6 +218,8 @@ def test_flows_run_an_object_and_an_algorithm_that_is_loaded(own_object: Path) -
     assert result.flows["cc"].to_list() == [flow.cc for flow in flows]
     assert "mine" not in known().split()
     assert result.experiment.sources == {f"linux:{own_object}": digest_of(own_object)}
+    if result.meta["invalid"]:
+        pytest.skip(str(result.meta["invalid"]))
     windows = result.series.group_by("flow").agg(pl.col("cwnd").tail(25).max(), pl.last("ssthresh"))
     kept = {flow: ssthresh / cwnd for flow, cwnd, ssthresh in windows.iter_rows()}
     assert kept == pytest.approx({"mine": 0.7, "reno": 0.5}, abs=0.05)
