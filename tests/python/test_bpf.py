@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from test_docs import ROOT, blocks, terms
+from test_testbed import why_not
 
 import dumbbell
 from dumbbell import Experiment, Flow, Link, bpf
@@ -211,6 +212,8 @@ def test_an_object_of_the_user_stays_until_it_is_unloaded(own_object: Path) -> N
 @pytest.mark.alone
 def test_flows_run_an_object_and_an_algorithm_that_is_loaded(own_object: Path) -> None:
     """The object's threshold after a loss is 0.7 of the window, Reno's is a half."""
+    if lacking := why_not():
+        pytest.skip(lacking)
     named = {"mine": f"linux:{own_object}", "reno": "linux:reno"}
     flows = [Flow(name=name, cc=cc, path=[name]) for name, cc in named.items()]
     links = [Link(name=name, rate="20 Mbit/s", delay="10 ms", queue="1 BDP") for name in named]
