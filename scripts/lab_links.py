@@ -61,7 +61,7 @@ def with_links(markdown: str, lab: str) -> str:
 def of_block(text: str) -> str | None:
     """The fragment of an experiment in a page; nothing for another file, or if it needs one."""
     whole = all(part in text for part in ("duration =", "[[link]]", "[[flow]]"))
-    if not whole or re.search(r"^trace = |\.py:", text, re.M):
+    if not whole or re.search(r"^trace = |\.py:|\"linux:", text, re.M):
         return None
     if "sweep" in tomllib.loads(text):
         return fragment_of(Sweep.parse(text).experiment(0)) or None
