@@ -5,8 +5,8 @@
 
 A figure of an example is what the page that shows it draws. Screenshots are of the reports that
 these pages write, and need Chromium. `docs/gallery.md` lists all figures; those beside Linux, ns-3
-and theory are made by the scripts in `pages`. The figure of real packets needs root:
-`docs/tutorials/real-packets.md` has its commands.
+and theory are made by the scripts in `pages`. Figures of real packets need root:
+`docs/tutorials/real-packets.md` and `docs/how-to/kernel-algorithm.md` have their commands.
 """
 
 import os

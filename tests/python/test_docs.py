@@ -218,10 +218,16 @@ def test_figures_of_the_site_open_in_the_laboratory(site: Path) -> None:
             r'<img [^>]*src="[./]*figures/([^"]+)"[^>]*>(.{0,40})', text
         ):
             (opened if "lab.html" in after else closed).add(figure)
-    # Drawings, an algorithm in Python, a trace that the page's reader makes, and many paths.
+    # Drawings, algorithms in Python and of a kernel, a trace that the reader makes, and many paths.
     assert closed == {
         *("architecture.svg", "link.svg", "way-of-a-packet.svg"),
-        *("own-algorithm.svg", "howto-links.svg", "linux-grid.svg", "linux-grid-ns3.svg"),
+        *(
+            "own-algorithm.svg",
+            "kernel-algorithm.svg",
+            "howto-links.svg",
+            "linux-grid.svg",
+            "linux-grid-ns3.svg",
+        ),
     }
     assert len(opened) > 15
 
