@@ -71,8 +71,12 @@ def say(text: str) -> None:
 
 def run(*command: str | Path, stdout: int | None = None) -> None:
     """Runs a command in the project's folder, with the tools of `.venv` first on PATH."""
-    path = os.pathsep.join([str(BIN), os.environ["PATH"]])
-    subprocess.run(command, cwd=ROOT, env=os.environ | {"PATH": path}, stdout=stdout, check=True)
+    subprocess.run(command, cwd=ROOT, env=tools_first(), stdout=stdout, check=True)
+
+
+def tools_first() -> dict[str, str]:
+    """The environment with the tools of `.venv` first on PATH."""
+    return os.environ | {"PATH": os.pathsep.join([str(BIN), os.environ["PATH"]])}
 
 
 def attempt(*command: str | Path, chatty: bool = True) -> bool:
@@ -319,10 +323,9 @@ def compiling() -> Iterator[None]:
         yield
         return
     command = [BIN / "cargo", "build", "--release", "--locked", "--package", "dumbbell-py"]
-    path = os.pathsep.join([str(BIN), os.environ["PATH"]])
     # Without output: `build_engine` repeats what fails.
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    with subprocess.Popen(command, cwd=ROOT, env=os.environ | {"PATH": path}, **quiet) as process:
+    with subprocess.Popen(command, cwd=ROOT, env=tools_first(), **quiet) as process:
         try:
             yield
         except BaseException:

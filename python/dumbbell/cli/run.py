@@ -56,8 +56,9 @@ def run_file(
     with in_file(name), output.progress_bar(name.name) as progress:
         written = scenario.load(file, assignments)
         if len(kinds) > 1:
+            resolved = [written.resolve()]
             for kind in kinds:
-                refuse_others([written.resolve()], is_real=kind == "linux")
+                refuse_others(resolved, is_real=kind == "linux")
         for kind, folder in zip(kinds, folders, strict=True):
             result = run(
                 written,

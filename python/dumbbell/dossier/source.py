@@ -1,4 +1,4 @@
-"""The source of an algorithm of one's own: what identifies it, and a copy beside its paths."""
+"""The source of an algorithm of the user: its hash, and a copy beside its paths."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def source_of(cc: str) -> dict[str, str] | None:
-    """File, or module, and SHA-256 of an algorithm of one's own; None for other algorithms.
+    """File, or module, and SHA-256 of an algorithm of the user; None for other algorithms.
 
     If it imports other files of the user's, the hash is of all of them.
     """

@@ -35,6 +35,7 @@ from dumbbell.engine.simulation import engine
 from dumbbell.errors import DumbbellError
 from dumbbell.experiment import user_code
 from dumbbell.experiment.files import atomic_write
+from dumbbell.experiment.linux_algorithms import object_of
 from dumbbell.experiment.model import without_options
 
 if TYPE_CHECKING:
@@ -273,7 +274,7 @@ def _build(cc: str) -> str | None:
     for file in files:
         with suppress(OSError):
             found[file.name] = file.read_bytes().hex()
-    is_known = name is None or name.endswith(".o") or name in _core.algorithms()
+    is_known = name is None or object_of(cc) is not None or name in _core.algorithms()
     return json.dumps(found) if found or is_known else None
 
 
