@@ -62,12 +62,12 @@ def result(
     )
     flows = pl.DataFrame(
         [
-            (1, name, "reno", begins[name], float(duration), None)
+            (1, name, "reno", begins[name], begins[name], float(duration), None)
             + (100, 25, total(name, duration), total(name, duration) // 2, 0.004, 0.01)
             for name in delivered
         ],
         schema=flow
-        | dict.fromkeys(("start", "end", "completed"), pl.Float64)
+        | dict.fromkeys(("start", "begin", "end", "completed"), pl.Float64)
         | dict.fromkeys(("sent", "retransmitted", "delivered", "received"), pl.UInt64)
         | dict.fromkeys(("queue_delay_mean", "queue_delay_p95"), pl.Float64),
         orient="row",

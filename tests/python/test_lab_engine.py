@@ -88,6 +88,7 @@ def random_experiments(count: int) -> dict[str, str]:
     aqms = ["", 'aqm = "codel"', 'aqm = "fq_codel"', 'aqm = "pie"', 'aqm = "red"']
     losses = ["", 'loss = "0.1 %"', 'loss = "gilbert-elliott(p=1e-3, r=0.3)"']
     more = ["", 'jitter = "1 ms"', 'reorder = "1 % by 5 ms"', 'burst = "30 kB"']
+    warmups = ["", 'warmup = "1.234 s"\n']
     found = {}
     for number in range(count):
         flows = [
@@ -98,7 +99,7 @@ def random_experiments(count: int) -> dict[str, str]:
         ecn = draw.choice(["off", "classic", "accurate"])
         found[f"random-{number}"] = (
             f'duration = "3 s"\nstart_jitter = "50 ms"\nstack_options = {{ ecn = "{ecn}" }}\n'
-            f'[[link]]\nname = "a"\nrate = "{draw.integers(1, 100)} Mbit/s"\n'
+            f'{warmups[number % 2]}[[link]]\nname = "a"\nrate = "{draw.integers(1, 100)} Mbit/s"\n'
             f'delay = "{draw.integers(1, 60)} ms"\nqueue = "{draw.uniform(0.2, 4):.2f} BDP"\n'
             + "\n".join([draw.choice(aqms), draw.choice(losses), draw.choice(more), *flows])
         )

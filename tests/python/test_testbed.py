@@ -163,6 +163,24 @@ def test_transfers_are_those_that_the_simulator_draws_and_complete() -> None:
         assert took[0] == pytest.approx(took[1], rel=0.2)
 
 
+def test_the_warmup_of_real_flows_counts_in_no_table() -> None:
+    web = Flow(
+        name="web", cc="reno", arrivals="periodic(every=100 ms)", sizes="constant(size=9 kB)"
+    )
+    media = Flow(name="media", cc="none", transport="udp", app_rate="1 Mbit/s")
+    flows = [Flow(name="bulk", cc="cubic"), web, media]
+    real = dumbbell.run(experiment(flows=flows, warmup="1.05 s"), backend="linux")
+    then = real.series.filter(pl.col("t") == 1.05).sort("flow")
+    last = real.series.group_by("flow").last().sort("flow")
+    expected = last["sent"].cast(pl.Int64) - then["sent"].cast(pl.Int64)
+    # Samples and totals are read one after the other.
+    assert ((real.flows["sent"].cast(pl.Int64) - expected).abs() <= 20).all()
+    assert (real.flows["begin"] == 1.05).all()
+    assert real.flows["rtt_mean"][0] > 0.02
+    assert real.flows["queue_delay_mean"].null_count() == 0
+    assert real.meta["data_packets"] > real.flows["sent"].sum()
+
+
 def test_more_transfers_than_there_are_addresses_are_refused() -> None:
     flow = Flow(name="web", cc="reno", arrivals="periodic(every=20 us)", sizes="constant(size=1 B)")
     with pytest.raises(ExperimentError, match="arrivals cannot be 150000 transfers") as found:

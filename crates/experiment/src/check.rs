@@ -32,6 +32,9 @@ pub(crate) fn check(experiment: &Experiment, problems: &mut Vec<Problem>) {
     }
     check_options(experiment, &before, problems);
     check_names(experiment, &before, problems);
+    if !before.has("duration") && !before.has("warmup") {
+        check_warmup(experiment, problems);
+    }
     let latest_start = TIME.read(&experiment.start_jitter).unwrap_or(0);
     for (at, flow) in experiment.flows.iter().enumerate() {
         if before.flows.contains(&at) {
@@ -48,6 +51,16 @@ pub(crate) fn check(experiment: &Experiment, problems: &mut Vec<Problem>) {
         check.app();
         check.transfers();
         check.transport(before.has("stack") || before.has("stack_options"));
+    }
+}
+
+/// Adds the problem of a warm-up after which nothing is left.
+fn check_warmup(experiment: &Experiment, problems: &mut Vec<Problem>) {
+    let Some(warmup) = &experiment.warmup else { return };
+    let duration = &experiment.duration;
+    if TIME.read(warmup).ok() >= TIME.read(duration).ok() {
+        let text = format!("\"{warmup}\" is not before the end, \"{duration}\", so nothing counts");
+        problems.push(Problem::new(key_path!["warmup"], format!("{text}; write a shorter time")));
     }
 }
 

@@ -155,6 +155,12 @@ pub static EXPERIMENT: Table = Table {
             "the interval at which the flows are sampled, such as \"100 ms\"",
         ),
         key(
+            "warmup",
+            Kind::Time,
+            DefaultValue::Absent("none"),
+            "what happens before this time counts in no result, such as \"10 s\"; figures show it",
+        ),
+        key(
             "internals",
             Kind::Bool,
             DefaultValue::Absent("true with 100 flows or fewer"),

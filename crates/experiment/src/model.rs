@@ -25,6 +25,8 @@ pub struct Experiment {
     pub seeds: Seeds,
     /// The interval of samples: a time.
     pub sample: Option<String>,
+    /// What happens before counts in no result: a time.
+    pub warmup: Option<String>,
     /// Whether the algorithms' internals are sampled.
     pub internals: Option<bool>,
     /// Maximum random delay of every start: a time.

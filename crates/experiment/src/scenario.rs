@@ -43,6 +43,7 @@ impl Experiment {
             seed,
             duration_ns,
             sample_ns: checked(&TIME, self.sample.as_deref().expect(RESOLVED)),
+            warmup_ns: self.warmup.as_deref().map_or(0, |text| checked(&TIME, text)),
             start_jitter_ns: checked(&TIME, &self.start_jitter),
             internals: self.internals.expect(RESOLVED),
             sources: self.sources.clone(),

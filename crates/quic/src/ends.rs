@@ -270,7 +270,7 @@ impl<S: Stack> DatagramEndpoint for Sender<S> {
     fn finish(&self, row: &mut FlowRow) {
         let stats = self.stack.borrow_mut().stats();
         let seen = self.settings.observed.get();
-        let ((sum, samples), retransmitted) = (seen.rtt_sum, seen.frames.retransmitted);
+        let (rtt_sum, retransmitted) = (seen.rtt_sum, seen.frames.retransmitted);
         drop(seen);
         *row = FlowRow {
             completed: self.completed.map(Time::as_secs_f64),
@@ -281,8 +281,7 @@ impl<S: Stack> DatagramEndpoint for Sender<S> {
             timeouts: self.timeouts,
             recoveries: u32::try_from(stats.congestion_events).unwrap_or(u32::MAX),
             spurious: u32::try_from(stats.spurious).unwrap_or(u32::MAX),
-            rtt_mean: (samples > 0).then(|| sum / samples as f64),
-            ..*row
+            ..row.with_round_trips(rtt_sum)
         };
     }
 

@@ -201,13 +201,11 @@ impl DatagramEndpoint for MediaSender {
     }
 
     fn finish(&self, row: &mut FlowRow) {
-        let (sum, samples) = self.history.rtt_sum;
         *row = FlowRow {
             sent: self.sent,
             lost: self.history.lost,
             delivered: self.history.delivered,
-            rtt_mean: (samples > 0).then(|| sum / samples as f64),
-            ..*row
+            ..row.with_round_trips(self.history.rtt_sum)
         };
     }
 

@@ -76,6 +76,9 @@ impl Scenario {
         let here = || ScenarioPart::Scenario;
         ensure_time(self.duration_ns, 1, here, "duration_ns")?;
         ensure_time(self.sample_ns, 1, here, "sample_ns")?;
+        let valid =
+            format_args!("a time before the end, which is duration_ns: {}", self.duration_ns);
+        ensure(self.warmup_ns < self.duration_ns, here, "warmup_ns", self.warmup_ns, valid)?;
         ensure_time(self.start_jitter_ns, 0, here, "start_jitter_ns")?;
         let flows = self.flows.len();
         let valid = format_args!("from 1 to {MAX_FLOWS} flows");

@@ -39,6 +39,11 @@ impl DelayMeter {
         DelayMeter { flows: flows.into_iter().map(flow).collect(), flow_of }
     }
 
+    /// Forgets all delays so far.
+    pub(crate) fn reset(&mut self) {
+        self.flows.iter_mut().for_each(|flow| flow.delays = Histogram::new());
+    }
+
     /// The index of the delays of a pair of ports.
     #[inline]
     fn place(&self, pair: u32) -> usize {

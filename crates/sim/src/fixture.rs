@@ -49,6 +49,7 @@ pub fn run_ends(
         seed: 1,
         duration_ns: duration.as_nanos(),
         sample_ns: 100_000_000,
+        warmup_ns: 0,
         start_jitter_ns: 0,
         internals: true,
         sources: BTreeMap::new(),

@@ -27,6 +27,7 @@ mod pcapng;
 mod pdu;
 mod run;
 mod sample;
+mod sample_times;
 mod scenario;
 mod seeds;
 mod sender_rows;
@@ -59,6 +60,7 @@ pub use pcapng::CapturePoint;
 pub use pdu::Pdu;
 pub use run::{Failure, PreparedRun, Run, RunOutput, SenderLog};
 pub use sample::{Sampled, link_row};
+pub use sample_times::{SampleTime, SampleTimes};
 pub use scenario::{
     Factories, FlowSpec, LinkSpec, PathSpec, QueueSpec, Scenario, ScenarioError, ScenarioPart,
 };

@@ -87,7 +87,7 @@ fn finish_connection(sender: &MultipathSender, mss: u64, row: &mut FlowRow) {
         samples += stats.rtt_sum.1;
     }
     let stats = sender.stats();
-    row.rtt_mean = (samples > 0).then(|| sum / samples as f64);
+    *row = row.with_round_trips((sum, samples));
     row.completed = stats.completed.map(Time::as_secs_f64);
     row.delivered = stats.acked_bytes;
 }

@@ -14,6 +14,7 @@ use crate::observer::Observer;
 use crate::packet_log::PacketLog;
 use crate::pdu::SimPacket;
 use crate::sample::Sampler;
+use crate::sample_times::{SampleTime, SampleTimes};
 use crate::scenario::{Scenario, ScenarioError};
 use crate::tables::{
     FlowRow, Flows, FrameRow, Frames, Internals, Links, Segments, Series, Transfers,
@@ -192,22 +193,29 @@ struct Running<H: SimHost, T> {
     transfers: TransferRuns,
     app_logs: AppLogs,
     sampler: Sampler,
-    next: u64,
-    samples: u64,
-    interval: Span,
+    times: SampleTimes,
     duration: Time,
+    /// The tables of flows and of subflows at the end of the warm-up.
+    warm: Option<[Flows; 2]>,
 }
 
 impl<H: SimHost, T: Observer<H::Packet>> Running<H, T> {
     fn step(&mut self) -> Option<f64> {
-        if self.next == self.samples {
-            return None;
-        }
-        let now = (Time::ZERO + self.interval * self.next).min(self.duration);
-        self.next += 1;
-        self.transfers.run_until(&mut self.engine, now);
+        let SampleTime { at, ends_warmup } = self.times.next()?;
+        self.transfers.run_until(&mut self.engine, at);
         self.sampler.sample(&mut self.engine, &self.transfers);
-        Some(now.as_nanos() as f64 / self.duration.as_nanos() as f64)
+        if ends_warmup {
+            self.end_warmup();
+        }
+        Some(at.as_nanos() as f64 / self.duration.as_nanos() as f64)
+    }
+
+    /// Keeps the counters so far, and forgets the delays.
+    fn end_warmup(&mut self) {
+        let (flows, ..) = flow_table(&self.flows, &self.engine, &mut self.transfers);
+        let meter = &self.engine.observer().meter;
+        self.warm = Some([flows, subflow_table(&self.flows, &self.engine, meter)]);
+        self.engine.observer_mut().meter.reset();
     }
 
     /// Runs to the end, or until `progress` ends the run.
@@ -221,15 +229,19 @@ impl<H: SimHost, T: Observer<H::Packet>> Running<H, T> {
     }
 
     fn into_output(self) -> RunOutput {
-        let Running { flows, engine, mut transfers, app_logs, sampler, .. } = self;
+        let Running { flows, engine, mut transfers, app_logs, sampler, warm, .. } = self;
         let now = engine.now().as_secs_f64();
-        let (table, failures, logs) = flow_table(&flows, &engine, &mut transfers);
+        let (mut table, failures, logs) = flow_table(&flows, &engine, &mut transfers);
         let frames = frame_table(&flows, &engine);
-        let subflows = subflow_table(&flows, &engine, &engine.observer().meter);
+        let mut subflows = subflow_table(&flows, &engine, &engine.observer().meter);
+        let data_packets = table.sent.iter().sum();
+        if let Some([warm_flows, warm_subflows]) = warm {
+            (table, subflows) = (table.since(&warm_flows), subflows.since(&warm_subflows));
+        }
         RunOutput {
             failures,
             logs,
-            data_packets: table.sent.iter().sum(),
+            data_packets,
             flows: table,
             series: sampler.series,
             links: sampler.links,
@@ -340,10 +352,9 @@ impl Scenario {
             transfers,
             app_logs,
             sampler,
-            next: 0,
-            samples,
-            interval: Span::from_nanos(self.sample_ns),
+            times: SampleTimes::of(self),
             duration: Time::from_nanos(self.duration_ns),
+            warm: None,
         })
     }
 

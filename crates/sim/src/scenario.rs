@@ -23,6 +23,9 @@ pub struct Scenario {
     pub duration_ns: u64,
     /// Interval of the samples.
     pub sample_ns: u64,
+    /// What happens before this time counts in no table of results; the series have it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub warmup_ns: u64,
     /// Upper bound of the random delay of every flow's start.
     #[serde(default)]
     pub start_jitter_ns: u64,
@@ -283,6 +286,11 @@ fn default_seed() -> u64 {
 
 fn default_true() -> bool {
     true
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// Why a scenario cannot be run.

@@ -1,7 +1,7 @@
 //! Rows of the tables from a sender's statistics, in the simulator and on the testbed.
 
 use crate::histogram::Histogram;
-use crate::tables::{FlowRow, SeriesRow};
+use crate::tables::{FlowRow, Flows, SeriesRow};
 use dumbbell_cc::{CaState, SenderStats};
 use dumbbell_units::{Span, Time};
 
@@ -45,7 +45,6 @@ pub fn fill_series_row(stats: &SenderStats, mss: u64, total_bytes: u64, row: &mu
 
 /// Fills in a sender's state at the end of the run; arguments as [`fill_series_row`].
 pub fn fill_flow_row(stats: &SenderStats, mss: u64, total_bytes: u64, row: &mut FlowRow) {
-    let (sum, samples) = stats.rtt_sum;
     *row = FlowRow {
         completed: stats.completed.map(Time::as_secs_f64),
         sent: stats.sent,
@@ -55,8 +54,7 @@ pub fn fill_flow_row(stats: &SenderStats, mss: u64, total_bytes: u64, row: &mut 
         timeouts: stats.timeouts,
         recoveries: stats.recoveries,
         spurious: stats.spurious,
-        rtt_mean: (samples > 0).then(|| sum / samples as f64),
-        ..*row
+        ..row.with_round_trips(stats.rtt_sum)
     };
 }
 
@@ -95,6 +93,16 @@ impl SeriesRow {
     }
 }
 
+impl Flows {
+    /// What was counted since an earlier table of the same flows; delays are those of this table.
+    #[must_use]
+    pub fn since(&self, earlier: &Flows) -> Flows {
+        let mut table = Flows::with_capacity(self.flow.len());
+        self.rows().zip(earlier.rows()).for_each(|(row, then)| table.push(row.since(&then)));
+        table
+    }
+}
+
 impl FlowRow {
     /// The row with base round-trip time and the mean and quantiles of the delays beyond it.
     #[must_use]
@@ -106,6 +114,31 @@ impl FlowRow {
             queue_delay_p95: delays.quantile(0.95),
             queue_delay_p99: delays.quantile(0.99),
             ..self
+        }
+    }
+
+    /// The row with the mean of round-trip times, of their sum in s and their number.
+    #[must_use]
+    pub fn with_round_trips(self, (sum, samples): (f64, u64)) -> FlowRow {
+        let rtt_mean = (samples > 0).then(|| sum / samples as f64);
+        FlowRow { rtt_mean, rtt_samples: samples, ..self }
+    }
+
+    /// What was counted since an earlier row of the flow; delays are those of this row.
+    #[must_use]
+    pub fn since(self, earlier: &FlowRow) -> FlowRow {
+        let sum = |row: &FlowRow| row.rtt_mean.unwrap_or(0.0) * row.rtt_samples as f64;
+        let rtt_samples = self.rtt_samples.saturating_sub(earlier.rtt_samples);
+        FlowRow {
+            sent: self.sent.saturating_sub(earlier.sent),
+            retransmitted: self.retransmitted.saturating_sub(earlier.retransmitted),
+            lost: self.lost.saturating_sub(earlier.lost),
+            delivered: self.delivered.saturating_sub(earlier.delivered),
+            received: self.received.saturating_sub(earlier.received),
+            timeouts: self.timeouts.saturating_sub(earlier.timeouts),
+            recoveries: self.recoveries.saturating_sub(earlier.recoveries),
+            spurious: self.spurious.saturating_sub(earlier.spurious),
+            ..self.with_round_trips((sum(&self) - sum(earlier), rtt_samples))
         }
     }
 

@@ -191,6 +191,8 @@ table! {
         queue_delay_p99: Option<f64>,
         /// Mean of all round-trip time samples, s.
         rtt_mean: Option<f64>,
+        /// The number of these samples.
+        rtt_samples: u64,
     }
 }
 

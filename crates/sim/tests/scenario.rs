@@ -314,3 +314,38 @@ fn more_than_a_million_flows_are_refused_before_anything_is_built() {
     let error = scenario.run().expect_err("too many").to_string();
     assert!(error.contains("flows cannot be 1000001"), "{error}");
 }
+
+#[test]
+fn what_happens_in_the_warmup_counts_in_no_table_of_flows() {
+    let mut late = flow("late", "reno");
+    late["start_ns"] = json!(2_500_000_000_u64);
+    let mut json = scenario(&[flow("early", "cubic"), late]);
+    let whole = run(&json);
+    json["warmup_ns"] = json!(2_000_000_000_u64);
+    let counted = run(&json);
+    let samples = |of: &RunOutput| format!("{:?} {:?}", of.series, of.links);
+    assert!(samples(&counted) == samples(&whole), "samples show all of it");
+    let early = whole.series.rows().find(|row| row.flow == 0 && row.t == 2.0).expect("a sample");
+    let [before, after] = [&whole, &counted].map(|of| of.flows.rows().next().expect("a flow"));
+    assert_eq!(after.sent, before.sent - early.sent);
+    assert_eq!(after.received, before.received - early.received);
+    assert_eq!(after.delivered, before.delivered - early.delivered);
+    // The rates are those of the part after it, and so are round-trip times: slow start filled the
+    // queue before.
+    assert!(after.queue_delay_mean != before.queue_delay_mean);
+    assert!(after.rtt_samples < before.rtt_samples);
+    let (rtt, wait) = (after.rtt_mean.expect("it"), after.queue_delay_mean.expect("it"));
+    // An acknowledgement waits for every second packet, 1.2 ms later.
+    assert!((rtt - 0.04 - wait).abs() < 0.0015, "{rtt} {wait}");
+    let [before, after] = [&whole, &counted].map(|of| of.flows.rows().nth(1).expect("a flow"));
+    assert_eq!(after, before, "it started later");
+}
+
+#[test]
+fn a_warmup_as_long_as_the_run_is_refused() {
+    let mut json = scenario(&[flow("a", "reno")]);
+    json["warmup_ns"] = json!(5_000_000_000_u64);
+    let error = Scenario::from_json(&json.to_string()).and_then(|it| it.check());
+    let error = error.expect_err("nothing is left of the run");
+    assert!(error.to_string().contains("warmup_ns"), "{error}");
+}

@@ -2,19 +2,23 @@
 
 use crate::emulator::Clock;
 use crate::error::TestbedError;
+use crate::host::Host;
 use crate::program::Program;
 use crate::sys::set_realtime_priority;
 use crate::tcp_flow::{FlowState, IO_BYTES, TcpFlow};
 use crate::token::{SocketRole, Token};
+use crate::totals::{FlowTotals, totals};
 use crate::transfers::TransferRuns;
 use crate::udp_flow::UdpFlow;
-use dumbbell_sim::{Histogram, Internals, Series};
-use dumbbell_units::{Span, Time};
+use dumbbell_sim::{Histogram, Internals, SampleTime, SampleTimes, Series};
+use dumbbell_units::Time;
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll;
 use rustix::io::Errno;
+use std::iter::Peekable;
 use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 /// The token of a socket of a flow by its index in the driver.
 fn token(flow: usize, role: SocketRole) -> epoll::EventData {
@@ -30,6 +34,8 @@ pub(crate) struct Samples {
     pub(crate) internals: Option<Internals>,
     /// Delay between the due time of a sample and the sample.
     pub(crate) lateness: Histogram,
+    /// The totals of all flows at the end of the warm-up.
+    pub(crate) warm: Vec<FlowTotals>,
 }
 
 /// Runs the applications of all flows on one thread.
@@ -40,6 +46,8 @@ pub(crate) struct Driver<'a> {
     udp: &'a mut [UdpFlow],
     /// Number of each flow's first subflow, by flow of the scenario.
     first_subflows: &'a [u32],
+    /// The sender's host of a flow that has it for itself.
+    own_host: Option<Arc<Host>>,
     clock: Clock,
     epoll: OwnedFd,
     /// Epoll events that each sender is registered for.
@@ -55,6 +63,7 @@ impl<'a> Driver<'a> {
         programs: &'a mut [Program],
         udp: &'a mut [UdpFlow],
         first_subflows: &'a [u32],
+        own_host: Option<Arc<Host>>,
         clock: Clock,
     ) -> Result<Driver<'a>, TestbedError> {
         let open_epoll = || {
@@ -77,6 +86,7 @@ impl<'a> Driver<'a> {
             programs,
             udp,
             first_subflows,
+            own_host,
             clock,
             epoll,
             interests,
@@ -85,13 +95,13 @@ impl<'a> Driver<'a> {
         })
     }
 
-    /// Runs all flows for `duration` and samples them every `sample_interval`.
+    /// Runs all flows until the last of `times`, at which they are sampled.
     ///
     /// Calls `progress` with the completed fraction at every sample; a break stops the run.
     pub(crate) fn run(
         mut self,
+        mut times: Peekable<SampleTimes>,
         duration: Time,
-        sample_interval: Span,
         internals: bool,
         mut progress: impl FnMut(f64) -> ControlFlow<()>,
     ) -> Result<Samples, TestbedError> {
@@ -100,27 +110,30 @@ impl<'a> Driver<'a> {
         let _ = set_realtime_priority(1);
         let internals = internals.then(Internals::default);
         let mut samples = Samples { internals, ..Samples::default() };
-        let mut next_sample = Time::ZERO;
         let mut events = Vec::with_capacity(256);
         // The emulator delivers nothing before: a handshake begun now would measure this wait as well.
         self.clock.wait_for_start();
         loop {
             let now = self.clock.now();
-            while next_sample <= now {
-                samples.lateness.record(now.since(next_sample));
-                self.sample(next_sample, &mut samples)?;
-                let fraction = next_sample.as_secs_f64() / duration.as_secs_f64();
-                if progress(fraction).is_break() {
+            while let Some(SampleTime { at, ends_warmup }) = times.next_if(|due| due.at <= now) {
+                samples.lateness.record(now.since(at));
+                self.sample(at, &mut samples)?;
+                if ends_warmup {
+                    let host = self.own_host.as_deref();
+                    let (flows, programs) = (&*self.flows, &*self.programs);
+                    samples.warm = totals(flows, self.transfers, programs, self.udp, host)?;
+                }
+                if progress(at.as_secs_f64() / duration.as_secs_f64()).is_break() {
                     return Err(TestbedError::Stopped);
                 }
-                if next_sample == duration {
+                if times.peek().is_none() {
                     return Ok(samples);
                 }
-                next_sample = (next_sample + sample_interval).min(duration);
             }
             for event in events.drain(..) {
                 self.handle(now, event).map_err(TestbedError::failed("watched a socket"))?;
             }
+            let next_sample = times.peek().map_or(Time::MAX, |due| due.at);
             let next = self.poll_flows(now)?.min(next_sample);
             let timeout = self.clock.timeout_until(next);
             match epoll::wait(&self.epoll, spare_capacity(&mut events), Some(&timeout)) {

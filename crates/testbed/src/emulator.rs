@@ -14,7 +14,8 @@ use crate::sys::set_realtime_priority;
 use crate::waiting::Waiting;
 use dumbbell_net::{DropReason, Endpoint, LinkId, Packet};
 use dumbbell_sim::{
-    EndpointId, Engine, Histogram, Links, Network, Observer, SimEndpoint, Transfer, link_row,
+    EndpointId, Engine, Histogram, Links, Network, Observer, SampleTime, SampleTimes, SimEndpoint,
+    Transfer, link_row,
 };
 use dumbbell_units::{Span, Time};
 use rustix::buffer::spare_capacity;
@@ -22,6 +23,7 @@ use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io::IoSlice;
+use std::iter::Peekable;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
@@ -117,6 +119,19 @@ impl DeliveryLog {
     fn stats_mut(&mut self, port: EndpointId) -> &mut PathStats {
         &mut self.path_stats[self.stats_of[port.pair() as usize] as usize]
     }
+
+    /// Begins the statistics of all paths anew; returns the packets sent until now.
+    fn reset(&mut self) -> u64 {
+        let sent = sent_packets(&self.path_stats);
+        for stats in &mut self.path_stats {
+            *stats = PathStats { base_delay: stats.base_delay, ..PathStats::default() };
+        }
+        sent
+    }
+}
+
+fn sent_packets(path_stats: &[PathStats]) -> u64 {
+    path_stats.iter().map(|stats| stats.sent_packets).sum()
 }
 
 impl Observer<PacketRef> for DeliveryLog {
@@ -150,8 +165,10 @@ pub(crate) struct Device<'a> {
 /// Results of a run of the emulator.
 pub(crate) struct Measurements {
     pub(crate) links: Links,
-    /// Indexed by path; those of transfers are their flow's.
+    /// Since the end of the warm-up, by path; those of transfers are their flow's.
     pub(crate) path_stats: Vec<PathStats>,
+    /// Data packets of the whole run.
+    pub(crate) data_packets: u64,
     pub(crate) health: Health,
     pub(crate) events: u64,
     pub(crate) captures: Option<Captures>,
@@ -221,14 +238,13 @@ impl<'a> Emulator<'a> {
         }
     }
 
-    /// Runs for `duration` and samples links every `sample_interval`.
+    /// Runs until the last of `times`, at which links are sampled.
     ///
     /// # Errors
     /// [`TestbedError::Stopped`] if `stop` is set; if epoll fails.
     pub(crate) fn run(
         mut self,
-        duration: Time,
-        sample_interval: Span,
+        mut times: Peekable<SampleTimes>,
         stop: &AtomicBool,
     ) -> Result<Measurements, TestbedError> {
         self.health.realtime = set_realtime_priority(2).is_ok();
@@ -237,18 +253,19 @@ impl<'a> Emulator<'a> {
         let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
         let epoll = self.epoll_devices().map_err(TestbedError::failed("watched devices"))?;
         let mut events = Vec::with_capacity(64);
-        let mut links = Links::default();
-        let mut next_sample = Time::ZERO;
+        let (mut links, mut warmup_packets) = (Links::default(), 0);
         let mut next_delivery = Time::ZERO;
         while !stop.load(Ordering::Relaxed) {
             let now = self.clock.now();
-            while next_sample <= now {
-                self.engine.run_until(next_sample);
-                self.sample(&mut links, next_sample);
-                if next_sample == duration {
-                    return Ok(self.measurements(links, duration));
+            while let Some(SampleTime { at, ends_warmup }) = times.next_if(|due| due.at <= now) {
+                self.engine.run_until(at);
+                self.sample(&mut links, at);
+                if ends_warmup {
+                    warmup_packets = self.engine.observer_mut().reset();
                 }
-                next_sample = (next_sample + sample_interval).min(duration);
+                if times.peek().is_none() {
+                    return Ok(self.measurements(links, warmup_packets, at));
+                }
             }
             self.engine.run_until(now);
             for event in &events {
@@ -263,6 +280,7 @@ impl<'a> Emulator<'a> {
             if delivers || !events.is_empty() {
                 self.worked = self.worked + after.since(now);
             }
+            let next_sample = times.peek().map_or(Time::MAX, |due| due.at);
             let next = self.engine.next_event().unwrap_or(Time::MAX).min(next_sample);
             let wake = next.max(next_delivery).min(next_sample).min(now + MAX_SLEEP);
             let wake = self.waiting.wake_time(after, next, wake);
@@ -276,11 +294,13 @@ impl<'a> Emulator<'a> {
         Err(TestbedError::Stopped)
     }
 
-    fn measurements(mut self, links: Links, duration: Time) -> Measurements {
-        self.health.emulator_busy = self.worked.as_secs_f64() / duration.as_secs_f64();
+    fn measurements(mut self, links: Links, warmup_packets: u64, end: Time) -> Measurements {
+        self.health.emulator_busy = self.worked.as_secs_f64() / end.as_secs_f64();
+        let path_stats = std::mem::take(&mut self.engine.observer_mut().path_stats);
         Measurements {
             links,
-            path_stats: std::mem::take(&mut self.engine.observer_mut().path_stats),
+            data_packets: warmup_packets + sent_packets(&path_stats),
+            path_stats,
             health: self.health,
             events: self.engine.events(),
             captures: self.captures,

@@ -11,7 +11,7 @@
 //! - `driver` runs the applications: `tcp_flow`, `transfers` (flows of many connections), `udp_flow` (whose
 //!   ends are those of `udt_flow`, `bulk_flow` or `datagram_flow`) and `program` (an external command).
 //!   `tcp_socket` opens the sockets of TCP, `token` says which of them an event is for, and
-//!   `conversation` is an application that waits.
+//!   `conversation` is an application that waits. `totals` sums up what each flow counted.
 //! - `capture` keeps the packets of logged flows.
 //! - `info` reads `TCP_INFO`; `bpf_state` (by `btf`) the variables of eBPF's BBRs; `health` and
 //!   `stalls` measure whether the machine kept up.
@@ -46,6 +46,7 @@ mod sys;
 mod tcp_flow;
 mod tcp_socket;
 mod token;
+mod totals;
 mod transfers;
 mod udp_flow;
 mod udt_flow;

@@ -126,16 +126,15 @@ impl Program {
         row
     }
 
-    /// Totals of the flow, from the emulator's statistics of its path.
-    pub(crate) fn path_stats(&self, seen: &PathStats) -> FlowRow {
-        FlowRow {
-            flow: self.number,
-            start: self.plan.start.as_secs_f64(),
-            sent: seen.sent_packets,
-            delivered: seen.delivered_bytes,
-            received: seen.delivered_bytes,
-            ..self.last_row
-        }
+    /// Totals of the flow, but for those of packets and bytes.
+    pub(crate) fn flow_row(&self) -> FlowRow {
+        FlowRow { flow: self.number, start: self.plan.start.as_secs_f64(), ..self.last_row }
+    }
+
+    /// The row of the flow with the packets and bytes that the emulator counted on its path.
+    pub(crate) fn with_packets(row: FlowRow, seen: &PathStats) -> FlowRow {
+        let (sent, bytes) = (seen.sent_packets, seen.delivered_bytes);
+        FlowRow { sent, delivered: bytes, received: bytes, ..row }
     }
 
     /// Kills the program and its server, and records how they ended if that was earlier.

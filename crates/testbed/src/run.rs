@@ -17,13 +17,14 @@ use crate::small_pages::SmallPages;
 use crate::stalls;
 use crate::tcp_flow::{FlowSockets, TcpFlow};
 use crate::tcp_socket::{open_listener, open_sender};
+use crate::totals::{FlowTotals, since, totals};
 use crate::transfers::{TransferRuns, raise_file_limit};
 use crate::udp_flow::{self, StartEnds, UdpFlow};
 use crate::udt_flow;
 use crate::waiting::Waiting;
 use dumbbell_sim::{
     AppLogs, FlowPlan, FlowRow, FlowSpec, Flows, FrameRow, Frames, Histogram, LinkSpec, Network,
-    Scenario, Transfer,
+    SampleTimes, Scenario, Transfer,
 };
 use dumbbell_units::{Span, Time};
 use std::net::UdpSocket;
@@ -309,16 +310,18 @@ impl<'a> Run<'a> {
         let captures = self.captures();
         let emulator = Emulator::new(network, devices, ports, links, clock, waiting, captures);
         let first_subflows = FlowPlan::first_subflows(&self.plans).collect::<Vec<_>>();
+        let own_host = self.own_host();
         let driver = Driver::new(
             &mut self.flows,
             &mut self.transfers,
             &mut self.programs,
             &mut self.udp,
             &first_subflows,
+            own_host,
             clock,
         )?;
         let duration = Time::from_nanos(self.scenario.duration_ns);
-        let sample = Span::from_nanos(self.scenario.sample_ns);
+        let times = SampleTimes::of(self.scenario).peekable();
         let internals = self.scenario.internals;
         // Beside a polling emulator it would keep every virtual processor busy, and a host then takes
         // processors away for milliseconds.
@@ -327,13 +330,13 @@ impl<'a> Run<'a> {
         let was_short = tcp_memory_pressure();
         let (stop, has_ended) = (AtomicBool::new(false), AtomicBool::new(false));
         let (mut measured, samples) = std::thread::scope(|scope| {
-            let emulator = scope.spawn(|| emulator.run(duration, sample, &stop));
+            let emulator = scope.spawn(|| emulator.run(times.clone(), &stop));
             let watch = |processor| {
                 let has_ended = &has_ended;
                 scope.spawn(move || stalls::watch(processor, clock, duration, has_ended))
             };
             let watches: Vec<_> = stalls::processors().into_iter().map(watch).collect();
-            let samples = driver.run(duration, sample, internals, progress);
+            let samples = driver.run(times.clone(), duration, internals, progress);
             stop.store(samples.is_err(), Ordering::Relaxed);
             let mut measured = joined(emulator);
             has_ended.store(true, Ordering::Relaxed);
@@ -370,7 +373,8 @@ impl<'a> Run<'a> {
         measured: Measurements,
         samples: Samples,
     ) -> Result<TestbedOutcome, TestbedError> {
-        let Measurements { links, path_stats, mut health, events, captures } = measured;
+        let Measurements { links, path_stats, data_packets, mut health, events, captures } =
+            measured;
         health.application_lateness = samples.lateness;
         health.device_drops = self.hosts.iter().flatten().map(|host| host.device_drops()).sum();
         let shortest = self.plans.iter().flat_map(|plan| &plan.paths).map(|path| path.rtt).min();
@@ -378,11 +382,11 @@ impl<'a> Run<'a> {
         let (rtt, queue) = (shortest.unwrap_or(Span::ZERO), queue.unwrap_or(Span::MAX));
         let mut warnings = health.warnings(rtt, queue);
         warnings.extend(self.failures());
-        let (flow_rows, transfers) = self.transfers.finish();
-        let (flows, subflows) = self.tables(flow_rows, &path_stats)?;
+        let (flows, subflows) = self.tables(&samples.warm, &path_stats)?;
+        let transfers = self.transfers.table();
         let end = Time::from_nanos(self.scenario.duration_ns).as_secs_f64();
         let tables = dumbbell_sim::RunOutput {
-            data_packets: path_stats.iter().map(|path_stats| path_stats.sent_packets).sum(),
+            data_packets,
             flows,
             series: samples.series,
             links,
@@ -434,27 +438,30 @@ impl<'a> Run<'a> {
         table
     }
 
-    /// The tables of totals of flows and subflows; `of_transfers` are the rows of flows of transfers.
+    /// The sender's host of the one flow over TCP, if there is but one.
+    fn own_host(&self) -> Option<Arc<Host>> {
+        let numbers = self.flows.iter().map(|flow| flow.number).chain(self.transfers.flows());
+        let [number] = numbers.collect::<Vec<_>>()[..] else { return None };
+        let host = self.port_devices[self.plans[number as usize].pair as usize * 2] / 2;
+        Some(Arc::clone(&self.hosts[host][0]))
+    }
+
+    /// The tables of what flows and subflows counted since the totals at the end of the warm-up.
     fn tables(
         &mut self,
-        of_transfers: Vec<FlowRow>,
+        warm: &[FlowTotals],
         path_stats: &[PathStats],
     ) -> Result<(Flows, Flows), TestbedError> {
         let first_subflows = FlowPlan::first_subflows(&self.plans).collect::<Vec<_>>();
-        let mut rows: Vec<(FlowRow, Vec<(u32, FlowRow)>)> =
-            self.flows.iter().map(TcpFlow::flow_row).collect();
-        rows.extend(of_transfers.into_iter().map(|row| (row, Vec::new())));
-        if let [(row, _)] = &mut rows[..] {
-            // The kernel counts them by host, which a single flow has for itself.
-            let host = self.port_devices[self.plans[row.flow as usize].pair as usize * 2] / 2;
-            [row.recoveries, row.spurious] = self.hosts[host][0].tcp_episodes()?;
+        let host = self.own_host();
+        let (flows, programs) = (&self.flows, &self.programs);
+        let mut rows =
+            totals(flows, &mut self.transfers, programs, &mut self.udp, host.as_deref())?;
+        since(&mut rows, warm);
+        for program in programs {
+            let row = &mut rows[program.number as usize].0;
+            *row = Program::with_packets(*row, &path_stats[program.plan().pair as usize]);
         }
-        rows.extend(self.programs.iter().map(|program| {
-            let path_stats = &path_stats[program.plan().pair as usize];
-            (program.path_stats(path_stats), Vec::new())
-        }));
-        rows.extend(self.udp.iter_mut().map(|flow| (flow.flow_row(), Vec::new())));
-        rows.sort_by_key(|(row, _)| row.flow);
         let (mut flows, mut subflows) = (Flows::default(), Flows::default());
         for (row, mut subflow_rows) in rows {
             let plan = &self.plans[row.flow as usize];

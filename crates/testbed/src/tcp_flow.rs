@@ -364,12 +364,9 @@ impl TcpFlow {
         }
     }
 
-    /// Mean of the smoothed RTT samples, s.
-    fn rtt_mean(&self, index: usize) -> Option<f64> {
-        self.rtt_sums
-            .get(index)
-            .map(|&(sum, count)| sum / count as f64)
-            .filter(|mean| mean.is_finite())
+    /// Sum and number of the smoothed RTT samples, s.
+    fn rtt_sum(&self, index: usize) -> (f64, u64) {
+        self.rtt_sums.get(index).copied().unwrap_or_default()
     }
 
     /// `TCP_INFO` of each subflow with its number, which is that of its path.
@@ -386,8 +383,7 @@ impl TcpFlow {
             flow: self.number,
             start: self.plan.start.as_secs_f64(),
             completed: self.completed.map(Time::as_secs_f64),
-            rtt_mean: self.rtt_mean(0),
-            ..FlowRow::default()
+            ..FlowRow::default().with_round_trips(self.rtt_sum(0))
         };
         let mut subflows = Vec::new();
         if self.is_multipath() {
@@ -396,8 +392,8 @@ impl TcpFlow {
                 info.fill_flow_row(&mut subflow_row);
                 row.add(&subflow_row);
                 subflow_row.received = subflow_row.delivered;
-                subflow_row.rtt_mean = self.rtt_mean(1 + subflow as usize);
-                subflows.push((subflow, subflow_row));
+                let rtt_sum = self.rtt_sum(1 + subflow as usize);
+                subflows.push((subflow, subflow_row.with_round_trips(rtt_sum)));
             }
             row.delivered = info::acknowledged_bytes(&self.sender).unwrap_or(0);
         } else if let Ok(info) = TcpInfo::of(&self.sender) {

@@ -256,21 +256,29 @@ impl TransferRuns {
         })
     }
 
-    /// Totals of each flow, and the table of all transfers that have started.
-    pub(crate) fn finish(&mut self) -> (Vec<FlowRow>, Transfers) {
+    /// The flows, by their index in the scenario.
+    pub(crate) fn flows(&self) -> impl Iterator<Item = u32> + '_ {
+        self.flows.keys().copied()
+    }
+
+    /// Totals of each flow.
+    pub(crate) fn flow_rows(&mut self) -> Vec<FlowRow> {
+        let closed = |(&flow, of): (&u32, &TransferFlow)| {
+            (flow, FlowRow { flow, start: of.start.as_secs_f64(), ..of.closed })
+        };
+        let mut sums: BTreeMap<u32, FlowRow> = self.flows.iter().map(closed).collect();
         for number in self.open.keys().copied().collect::<Vec<_>>() {
             let row = self.record(number);
-            let flow = self.flows.get_mut(&self.open[&number].number);
-            flow.expect("a flow of transfers").closed.add_transfer(&row);
+            let sum = sums.get_mut(&self.open[&number].number);
+            sum.expect("a flow of transfers").add_transfer(&row);
         }
-        self.open.clear();
+        sums.into_values().collect()
+    }
+
+    /// The table of all transfers that have started.
+    pub(crate) fn table(&self) -> Transfers {
         let mut table = Transfers::with_capacity(self.rows.len());
         self.rows.iter().for_each(|row| table.push(*row));
-        let total = |(&flow, of): (&u32, &TransferFlow)| FlowRow {
-            flow,
-            start: of.start.as_secs_f64(),
-            ..of.closed
-        };
-        (self.flows.iter().map(total).collect(), table)
+        table
     }
 }

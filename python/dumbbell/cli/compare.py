@@ -42,6 +42,9 @@ def compare_algorithms(
         str | None, Option(help="Short transfers beside them, such as 'poisson(load=0.3)'.")
     ] = None,
     duration: Annotated[str, Option(help="Length of each run.")] = "60 s",
+    warmup: Annotated[
+        str | None, Option(help="How long at the start nothing counts, such as '10 s'.")
+    ] = None,
     stack: Annotated[Stack, Option(help="TCP stack.")] = "linux",
     ecn: Annotated[
         Ecn, Option(help="ECN: classic is RFC 3168's, accurate DCTCP's; prague always has l4s.")
@@ -68,7 +71,7 @@ def compare_algorithms(
     algorithms = options.split_algorithms(cc)
     link = {"rate": rate, "rtt": rtt, "queue": queue, "aqm": aqm, "loss": loss}
     link |= {"template": template} if template else {}
-    load = {"flows": flows, "traffic": traffic, "duration": duration}
+    load = {"flows": flows, "traffic": traffic, "duration": duration, "warmup": warmup}
     question: dict[str, Any] = link | load | {"stack": stack, "ecn": ecn, "seeds": seeds or 1}
     is_picture = out is not None and out.suffix in options.PICTURES
     if out is not None:  # results in a folder are checked one by one
@@ -121,7 +124,8 @@ def _title(question: dict[str, Any], against: str | None) -> str:
     beside = f", each against as many of {against}" if against else ""
     beside += f", beside short transfers {traffic}" if traffic else ""
     of_each = f"{question['flows']} flow(s) of each algorithm"
-    return f"{where}: {of_each}{beside}, {question['duration']}"
+    counts = f" without the first {question['warmup']}" if question["warmup"] else ""
+    return f"{where}: {of_each}{beside}, {question['duration']}{counts}"
 
 
 def _print(found: Comparison, title: str, until: Until | None) -> None:

@@ -161,6 +161,7 @@ def compare(
     flows: int = 2,
     traffic: str | None = None,
     duration: str = "60 s",
+    warmup: str | None = None,
     stack: str = "linux",
     ecn: str = "off",
     seeds: int | list[int] = 1,
@@ -191,6 +192,7 @@ def compare(
         traffic: How short transfers by CUBIC arrive beside them, such as ``"poisson(load=0.3)"``;
             their sizes are lognormal with a mean of 100 kB and a sigma of 1.5.
         duration: How long each run lasts, such as ``"60 s"``.
+        warmup: How long at the start of a run nothing counts, such as ``"10 s"``.
         stack: The TCP stack.
         ecn: ``"off"``, ``"classic"`` (RFC 3168), ``"accurate"`` as DCTCP needs it,
             or ``"l4s"``, which Prague has by itself.
@@ -218,7 +220,8 @@ def compare(
         link = Link(name="bottleneck", queue=queue, aqm=aqm, loss=loss, **path)
         rtt = None if template else rtt or RTT
         options = {} if ecn == "off" else {"ecn": ecn}
-        others = {"duration": duration, "seeds": seeds, "stack": stack, "stack_options": options}
+        others: dict[str, Any] = {"duration": duration, "warmup": warmup, "seeds": seeds}
+        others |= {"stack": stack, "stack_options": options}
         experiments = [_experiment(group, link, rtt, flows, traffic, **others) for group in groups]
     names = [*algorithms, *(f"{name} alone" for name in rivals)]
     every = run_into(

@@ -167,6 +167,7 @@ def _draw_panels(
         _draw_panel(axes, run, part, link)
         if part != "completion-times":
             axes.set_xlabel("")
+            _shade_warmup(axes, run)
         if link is not None and several_links:
             axes.set_ylabel(f"{figures.named(link)}\n{axes.get_ylabel()}")
     first, last = panels[0], panels[-1]
@@ -189,6 +190,13 @@ def _draw_panels(
             color="#d55e00",
             fontweight="bold",
         )
+
+
+def _shade_warmup(axes: Axes, run: SampledRuns) -> None:
+    """Shades the time that does not count."""
+    warmup = float(run.warmups["since"].item())
+    if warmup:
+        axes.axvspan(0, warmup, facecolor=FAINT, alpha=0.25, linewidth=0, zorder=0)
 
 
 def _algorithms(run: SampledRuns) -> list[tuple[str, str]]:

@@ -22,7 +22,8 @@ from matplotlib import font_manager
 from matplotlib.figure import Figure
 from matplotlib.markers import MarkerStyle
 
-from dumbbell.experiment.linux_algorithms import is_of_linux, object_of
+from dumbbell import _core
+from dumbbell.experiment.linux_algorithms import object_of
 from dumbbell.experiment.model import without_options
 
 if TYPE_CHECKING:
@@ -81,10 +82,9 @@ def style_of(cc: str) -> Style:
     An algorithm without a style of its own gets one from its name alone, so it is the same in
     every figure and run.
     """
-    if is_of_linux(cc):
-        name = cc.partition(":")[2]
-        file = object_of(cc)
-        return Style(file.name if file else f"Linux's {name}", *_others(name)[0])
+    of_linux, file = _core.linux_algorithm(cc), object_of(cc)
+    if of_linux is not None:
+        return Style(file.name if file else f"Linux's {of_linux}", *_others(of_linux)[0])
     name, _, options = cc.partition("(")
     name = name.strip().rpartition(":")[2]  # of the user's own only the class
     style = _STYLES.get(name) or Style(name, *_others(name)[0])

@@ -42,7 +42,7 @@ def fairness(result: Runs) -> pl.DataFrame:
         Columns seed, jain; null where no time is common to all flows, or all of them are probes.
     """
     seeds = _competing(result, result.flows).group_by("seed", maintain_order=True)
-    spans = seeds.agg(since=pl.col("start").max(), until=pl.col("end").min())
+    spans = seeds.agg(since=pl.col("begin").max(), until=pl.col("end").min())
     since, until = pl.col("since"), pl.col("until")
     rates = rates_between(result, {"delivered": "rate"}, since, until, spans.filter(until > since))
     shares = _competing(result, rates).group_by("seed").agg(pl.col("rate").fill_null(0.0))

@@ -15,12 +15,15 @@ LINK: Final = ["seed", "link"]
 _MOST_STEPS: Final = 4000  # into how many steps of time the capacity of a link is divided, at most
 
 
-def utilisation(result: Runs, *, since: float = 0.0, until: float | None = None) -> pl.DataFrame:
+def utilisation(
+    result: Runs, *, since: float | None = None, until: float | None = None
+) -> pl.DataFrame:
     """The share of a link's rate that was used, headers and retransmissions included.
 
     Formula: ``8 * (sent(end) - sent(begin)) / capacity``, where ``capacity`` is ``rate * (end -
-    begin)``, or what a rate that varies or a trace lets pass in that time. From 0 s on the depth of
-    a token bucket, which is full then, is added. Source: RFC 5166, section 2.1. Null for a link
+    begin)``, or what a rate that varies or a trace lets pass in that time, without
+    that of the warm-up unless `since` is given. From 0 s on the depth of a token bucket, which is
+    full then, is added. Source: RFC 5166, section 2.1. Null for a link
     without a rate, and where nothing could pass.
 
     Returns:
@@ -30,7 +33,8 @@ def utilisation(result: Runs, *, since: float = 0.0, until: float | None = None)
     t, sent = pl.col("t"), pl.col("sent_bytes")
     last = float("inf") if until is None else until
     spans = (
-        result.links.filter(t.is_between(since - MICRO, last + MICRO))
+        _counted(result, since)
+        .filter(t <= last + MICRO)
         .group_by(LINK, maintain_order=True)
         .agg(used=8 * (sent.last() - sent.first()), begin=t.first(), end=t.last())
     )
@@ -38,17 +42,28 @@ def utilisation(result: Runs, *, since: float = 0.0, until: float | None = None)
     return spans.select(*LINK, utilisation=share)
 
 
+def _counted(result: Runs, since: float | None = None) -> pl.DataFrame:
+    """The samples of links from a time on, or from the end of the warm-up."""
+    if since is not None:
+        return result.links.filter(pl.col("t") >= since - MICRO)
+    links = result.links.join(result.warmups, on="seed", maintain_order="left")
+    return links.filter(pl.col("t") >= pl.col("since") - MICRO).drop("since")
+
+
 def link_summary(result: Runs) -> pl.DataFrame:
     """One row per seed and link: how it was used, how full it was, what did not get through.
 
     Formulas: `utilisation`; the mean of the sampled ``queue_bytes``; packets that found the queue
-    full (dropped) and that were lost at random, from beginning to end.
+    full (dropped) and that were lost at random, from the end of the warm-up to the end.
 
     Returns:
         Columns seed, link, utilisation (0 to 1), queue_mean (bytes), dropped, lost (packets).
     """
-    last = result.links.group_by(LINK, maintain_order=True).agg(
-        pl.col("queue_bytes").mean().alias("queue_mean"), pl.col("dropped", "lost").last()
+    lost = pl.col("dropped", "lost")
+    last = (
+        _counted(result)
+        .group_by(LINK, maintain_order=True)
+        .agg(pl.col("queue_bytes").mean().alias("queue_mean"), lost.last() - lost.first())
     )
     return utilisation(result).join(last, on=LINK, maintain_order="left")
 

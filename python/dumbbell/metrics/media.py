@@ -57,7 +57,7 @@ def frame_summary(result: SampledRuns) -> pl.DataFrame:
     frames that are complete; the shares of all frames that are lost, which are not complete
     although captured more than a second before the end, and late, complete after more than 400 ms
     (ITU-T G.114); and the rate of the media in complete frames, ``8 * sum(bytes) / span``, where
-    ``span`` lasts from the flow's start to its end.
+    ``span`` lasts from the flow's start to its end. Frames captured in the warm-up do not count.
 
     Returns:
         Columns seed, flow, cc, frames, media_rate (bit/s), frame_delay_mean, frame_delay_p95,
@@ -68,14 +68,19 @@ def frame_summary(result: SampledRuns) -> pl.DataFrame:
 
 def frames_of(delays: pl.DataFrame, flows: pl.DataFrame) -> pl.DataFrame:
     """`frame_summary` of rows of `delays_of`; `flows` are those of a result."""
-    spans = flows.select("seed", "flow", "end", span=pl.col("end") - pl.col("start"))
-    known = delays.join(spans, on=["seed", "flow"], maintain_order="left")
-    groups = known.group_by(FLOW, maintain_order=True)
+    groups = counted_frames(delays, flows).group_by(FLOW, maintain_order=True)
     return groups.agg(*over_frames()).select(*FLOW, *FRAME_METRICS)
 
 
+def counted_frames(delays: pl.DataFrame, flows: pl.DataFrame) -> pl.DataFrame:
+    """The rows of `delays_of` that count, with the ends and spans of their flows."""
+    spans = flows.select("seed", "flow", "begin", "end", span=pl.col("end") - pl.col("begin"))
+    known = delays.join(spans, on=["seed", "flow"], maintain_order="left")
+    return known.filter(pl.col("start") >= pl.col("begin"))
+
+
 def over_frames() -> list[pl.Expr]:
-    """The metrics of a group of frames, of rows of `delays_of` with the ends and spans of flows."""
+    """The metrics of a group of frames, of rows of `counted_frames`."""
     delay = pl.col("delay")
     is_over = pl.col("start") < pl.col("end") - IN_TRANSIT
     arrived = pl.col("bytes").filter(delay.is_not_null()).sum()

@@ -49,6 +49,9 @@ class Runs(Protocol):
     @property
     def transfers(self) -> pl.DataFrame: ...
 
+    @property
+    def warmups(self) -> pl.DataFrame: ...
+
     def capacities(self, spans: pl.DataFrame) -> list[float | None]: ...
 
 
@@ -83,18 +86,20 @@ class SampledRuns(Runs, Protocol):
     def valid(self) -> Self: ...
 
 
-def throughput(result: Runs, *, since: float = 0.0, until: float | None = None) -> pl.DataFrame:
+def throughput(
+    result: Runs, *, since: float | None = None, until: float | None = None
+) -> pl.DataFrame:
     """Payload acknowledged to the sender per second while the flow was active.
 
     Formula: ``8 * (delivered(end) - delivered(begin)) / (end - begin)``, in bit/s, from when the
-    flow started (or `since`) to when it ended (or `until`). ``delivered`` counts data bytes that
-    were acknowledged, in any order, retransmitted data once; between two samples it is taken to
-    grow evenly. Rates over different spans do not add up: for several flows see
-    `group_throughput`. Source: RFC 5166, section 2.1.
+    flow started or the warm-up was over (or `since`) to when it ended (or `until`). ``delivered``
+    counts data bytes that were acknowledged, in any order, retransmitted data once; between two
+    samples it is taken to grow evenly. Rates over different spans do not add up: for several flows
+    see `group_throughput`. Source: RFC 5166, section 2.1.
 
     Args:
         result: The runs.
-        since: When to begin, s.
+        since: When to begin, s; the end of the warm-up if it is not given.
         until: When to stop, s; the end of the experiment if it is not given.
 
     Returns:
@@ -103,7 +108,9 @@ def throughput(result: Runs, *, since: float = 0.0, until: float | None = None) 
     return rates_between(result, {"delivered": "throughput"}, since, until)
 
 
-def goodput(result: Runs, *, since: float = 0.0, until: float | None = None) -> pl.DataFrame:
+def goodput(
+    result: Runs, *, since: float | None = None, until: float | None = None
+) -> pl.DataFrame:
     """Payload that the receiving application could read per second.
 
     Formula: as `throughput`, of ``received``: data bytes that arrived without a gap before them. In
@@ -196,7 +203,7 @@ def _last_windows(
     left = number if whole else number - (end < number - 0.5)
     first = ((pl.col("start") - pl.col("since")) / width + MICRO).floor().clip(0, None) + 1
     return (
-        rates_between(result, names, 0.0, None)
+        rates_between(result, names, 0.0)
         .lazy()
         .join(result.flows.lazy().select(*FLOW, "start", "end"), on=FLOW)
         .join(since.lazy(), on="seed")
@@ -226,21 +233,22 @@ def whole_width(result: SampledRuns, width: float) -> float:
 def rates_between(
     result: Runs,
     names: Mapping[str, str],
-    since: float | pl.Expr,
-    until: float | pl.Expr | None,
+    since: float | pl.Expr | None = None,
+    until: float | pl.Expr | None = None,
     spans: pl.DataFrame | None = None,
 ) -> pl.DataFrame:
     """The rates at which counters of bytes grew, bit/s; null for a flow that was not there.
 
     `names` says what the rate of each counter is called. `since` and `until` may be columns of
-    `spans`, which has a row for each seed that matters.
+    `spans`, which has a row for each seed that matters. Without `since` the warm-up is left out.
     """
-    begin = pl.max_horizontal(pl.col("start"), since)
+    begin = pl.col("begin") if since is None else pl.max_horizontal(pl.col("start"), since)
     end = pl.min_horizontal(pl.col("end"), until)
     flows = result.flows.lazy()
     if spans is not None:
         flows = flows.join(spans.lazy(), on="seed", maintain_order="left")
-    flows = flows.select(*FLOW, "start", "completed", *names, begin=begin, end=end)
+    counted = pl.col("begin").alias("counted")
+    flows = flows.select(*FLOW, "start", "completed", *names, counted, begin=begin, end=end)
     samples = _samples(result, list(names), flows)
     span = pl.col("end") - pl.col("begin")
     rates = [
@@ -254,7 +262,7 @@ def rates_between(
     return joined.select(*FLOW, *rates).collect().rechunk()
 
 
-_TIMES: Final = ("begin", "end")  # when counters are looked at: columns of times
+_TIMES: Final = ("counted", "begin", "end")  # when counters are looked at: columns of times
 
 
 def _samples(result: Runs, counters: list[str], flows: pl.LazyFrame) -> pl.LazyFrame:
@@ -276,7 +284,17 @@ def _samples(result: Runs, counters: list[str], flows: pl.LazyFrame) -> pl.LazyF
 
 
 def _counted(counter: str, at: str) -> pl.Expr:
-    """What a counter was at a time of its flow: between samples it grew evenly.
+    """What a counter was at a time of its flow, from the flow's start on.
+
+    Nothing was sampled after the end: there the table of flows, which counts from `counted` on, has
+    the last word.
+    """
+    whole = pl.col(counter).cast(pl.Float64) + _sampled(counter, "counted")
+    return pl.when(pl.col(f"t_after_{at}").is_null()).then(whole).otherwise(_sampled(counter, at))
+
+
+def _sampled(counter: str, at: str) -> pl.Expr:
+    """What a counter was by the samples before and after a time: between them it grew evenly.
 
     It is 0 when the flow starts, and all that it will be when the flow has completed.
     """
@@ -286,6 +304,4 @@ def _counted(counter: str, at: str) -> pl.Expr:
     left = pl.max_horizontal("start", t_before)
     right = pl.min_horizontal(t_after, "completed")
     share = ((pl.col(at) - left) / (right - left)).clip(0.0, 1.0).fill_nan(1.0).fill_null(0.0)
-    # Nothing was sampled after the end: there the table of flows has the last word.
-    whole = pl.col(counter).cast(pl.Float64)
-    return pl.when(t_after.is_null()).then(whole).otherwise(before + share * (after - before))
+    return before + share * (after - before)

@@ -55,7 +55,7 @@ def summary(result: Runs) -> pl.DataFrame:
         Columns seed, flow, cc, throughput, goodput (bit/s), queue_delay_mean, queue_delay_p95 (s),
         retransmission_share (0 to 1), and those of `Result.flows`.
     """
-    rates = rates_between(result, {"delivered": "throughput", "received": "goodput"}, 0.0, None)
+    rates = rates_between(result, {"delivered": "throughput", "received": "goodput"})
     of_flows = result.flows.select(
         "seed", "flow", *_DELAYS, _RETRANSMITTED, pl.all().exclude(*FLOW, *_DELAYS)
     )
@@ -65,10 +65,10 @@ def summary(result: Runs) -> pl.DataFrame:
 def group_throughput(flows: pl.DataFrame, by: Sequence[str] = ("seed",)) -> pl.DataFrame:
     """Throughput and goodput of a group of flows, however long each of them lives.
 
-    Formula: ``8 * sum(bytes) / (max(end) - min(start))``: the bytes that each flow delivered while
-    it was active, over the time from the first start to the last end. A sum of rates over
-    different spans can exceed the capacity of the flows' paths; this rate cannot. Source: RFC 5166,
-    section 2.1.
+    Formula: ``8 * sum(bytes) / (max(end) - min(begin))``: the bytes that each flow delivered while
+    it was active and counted, over the time from the first begin to the last end. A sum of rates
+    over different spans can exceed the capacity of the flows' paths; this rate cannot. Source: RFC
+    5166, section 2.1.
 
     Args:
         flows: Rows of `summary`.
@@ -81,9 +81,9 @@ def group_throughput(flows: pl.DataFrame, by: Sequence[str] = ("seed",)) -> pl.D
 
 
 _ACTIVE: Final = pl.col("throughput").is_not_null()
-_SPAN: Final = pl.col("end").filter(_ACTIVE).max() - pl.col("start").filter(_ACTIVE).min()
+_SPAN: Final = pl.col("end").filter(_ACTIVE).max() - pl.col("begin").filter(_ACTIVE).min()
 _GROUP_RATES: Final = [
-    ((pl.col(rate) * (pl.col("end") - pl.col("start"))).sum() / _SPAN).alias(rate)
+    ((pl.col(rate) * (pl.col("end") - pl.col("begin"))).sum() / _SPAN).alias(rate)
     for rate in ("throughput", "goodput")
 ]
 

@@ -34,7 +34,7 @@ def completion_times(result: SampledRuns) -> pl.DataFrame:
 
     Returns:
         Columns seed, flow, cc, start (s), bytes, took (s), slowdown; a row for every transfer that
-        started.
+        started after the warm-up.
     """
     if not result.transfers.width:
         return no_rows(result.flows, _OTHERS)
@@ -43,11 +43,13 @@ def completion_times(result: SampledRuns) -> pl.DataFrame:
 
 def times_of(transfers: pl.DataFrame, flows: pl.DataFrame) -> pl.DataFrame:
     """`completion_times` of rows of transfers; `flows` are those of a result with their `rate`."""
-    took = pl.col("completed") - pl.col("start")
+    start = pl.col("start")
+    took = pl.col("completed") - start
     idle = pl.col("round_trips") * pl.col("base_rtt") + 8 * pl.col("bytes") / pl.col("rate")
-    of_flows = flows.select("seed", "flow", "base_rtt", "rate", "round_trips")
+    of_flows = flows.select("seed", "flow", "begin", "base_rtt", "rate", "round_trips")
     joined = transfers.join(of_flows, on=["seed", "flow"], maintain_order="left")
-    return joined.select(*FLOW, "start", "bytes", took=took, slowdown=took / idle)
+    counted = joined.filter(start >= pl.col("begin"))
+    return counted.select(*FLOW, "start", "bytes", took=took, slowdown=took / idle)
 
 
 def transfer_summary(result: SampledRuns) -> pl.DataFrame:
@@ -73,7 +75,7 @@ def summary_of(times: pl.DataFrame, flows: pl.DataFrame) -> pl.DataFrame:
     each = times.group_by(FLOW, maintain_order=True).agg(
         *over_transfers(), offered=pl.col("bytes").sum()
     )
-    bits = pl.col("rate") * (pl.col("end") - pl.col("start")) / 8
+    bits = pl.col("rate") * (pl.col("end") - pl.col("begin")) / 8
     spans = flows.select("seed", "flow", "received", bits=bits)
     return each.join(spans, on=["seed", "flow"], maintain_order="left").select(
         *FLOW,

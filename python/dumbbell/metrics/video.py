@@ -25,7 +25,8 @@ def video_summary(result: SampledRuns) -> pl.DataFrame:
     Formulas, over the segments that are complete: their number; the mean of their rates; the time
     from the flow's start until playback starts; the number and the sum of stalls, in which there
     was nothing to play; and how often the rate of a segment differs from that of the one before. A
-    stall that the end of the run cuts short does not count. Source: Huang et al., "A buffer-based
+    stall that the end of the run cuts short does not count. Segments requested in the warm-up count
+    for the startup delay alone. Source: Huang et al., "A buffer-based
     approach to rate adaptation", SIGCOMM 2014.
 
     Returns:
@@ -39,15 +40,17 @@ def video_summary(result: SampledRuns) -> pl.DataFrame:
 
 def video_of(segments: pl.DataFrame, flows: pl.DataFrame) -> pl.DataFrame:
     """`video_summary` of rows of segments; `flows` are those of a result."""
-    starts = flows.select("seed", "flow", begin="start")
+    starts = flows.select("seed", "flow", "begin", flow_start="start")
     complete = segments.filter(pl.col("completed").is_not_null())
     known = complete.join(starts, on=["seed", "flow"], maintain_order="left")
     began = pl.col("completed").filter(pl.col("playing") > 0).min()
+    counts = pl.col("start") >= pl.col("begin")
+    rate, stalled = pl.col("rate").filter(counts), pl.col("stalled").filter(counts)
     return known.group_by(FLOW, maintain_order=True).agg(
-        segments=pl.len(),
-        bitrate_mean=pl.col("rate").mean(),
-        startup_delay=began - pl.col("begin").first(),
-        stalls=(pl.col("stalled") > 0).sum(),
-        stall_time=pl.col("stalled").sum(),
-        switches=(pl.col("rate").diff() != 0).sum(),
+        segments=counts.sum(),
+        bitrate_mean=rate.mean(),
+        startup_delay=began - pl.col("flow_start").first(),
+        stalls=(stalled > 0).sum(),
+        stall_time=stalled.sum(),
+        switches=(rate.diff() != 0).sum(),
     )

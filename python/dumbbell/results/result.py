@@ -52,9 +52,11 @@ class Result:
     Attributes:
         experiment: The experiment as resolved.
         meta: version, seeds, machine, wall_s, data_packets, events.
-        flows: One row per seed and flow: start, end, completed, sent, retransmitted, lost,
-            delivered, received, timeouts, recoveries, spurious, base_rtt, queue_delay_mean,
-            queue_delay_p50, queue_delay_p95, queue_delay_p99, rtt_mean.
+        flows: One row per seed and flow: start, begin (its start or the end of the warm-up,
+            whichever is later), end, completed, and what counted from begin to end: sent,
+            retransmitted, lost, delivered, received, timeouts, recoveries, spurious, base_rtt,
+            queue_delay_mean, queue_delay_p50, queue_delay_p95, queue_delay_p99, rtt_mean,
+            rtt_samples.
         series: One row per seed, flow and sample: t, cwnd, ssthresh, srtt, rtt, min_rtt,
             pacing_rate, delivery_rate, in_flight, sent, retransmitted, lost, delivered, received,
             ca_state.
@@ -134,7 +136,7 @@ class Result:
             return metrics.means_over_seeds(kept, [], ci=ci)
         raise DumbbellError(unknown("summary", by, ["flow", "cc", "run"]))
 
-    def throughput(self, *, since: float = 0.0, until: float | None = None) -> pl.DataFrame:
+    def throughput(self, *, since: float | None = None, until: float | None = None) -> pl.DataFrame:
         """The throughput of every flow and seed while it is active, bit/s.
 
         See `dumbbell.metrics.throughput`.
@@ -246,6 +248,12 @@ class Result:
         return [self.capacity(link, begin, end) for link, begin, end in rows]
 
     @property
+    def warmups(self) -> pl.DataFrame:
+        """When the warm-up ends, by seed: columns seed, since (s)."""
+        warmup = _warmup(self.experiment)
+        return pl.DataFrame({"seed": pl.Series(self.seeds, dtype=pl.UInt64), "since": warmup})
+
+    @property
     def tables(self) -> dict[str, pl.DataFrame]:
         """The tables that there are, by their names."""
         there = {name: getattr(self, name) for name in (*TABLES, *OPTIONAL)}
@@ -331,6 +339,11 @@ class Result:
         return cls(experiment, meta, **tables)
 
 
+def _warmup(experiment: Experiment) -> float:
+    """When the warm-up of an experiment ends, s; 0 without one."""
+    return TIME.parse(experiment.warmup, zero=True) / 1e9 if experiment.warmup else 0.0
+
+
 def invalid_runs(meta: Mapping[str, Any]) -> dict[int, list[str]]:
     """Why runs are invalid, by their seed, as ``meta.json`` has it; empty if none is."""
     said: Mapping[str, list[str]] = meta.get("invalid") or {}
@@ -349,7 +362,8 @@ def collect(
             parts = range(1, len(flow.paths or ()) + 1)
             subflows += [FlowInfo(f"{name}/{part}", flow.cc, stop) for part in parts]
     duration = TIME.parse(experiment.duration) / 1e9
-    those = Participants(duration, flows, [link.name for link in experiment.links], subflows)
+    links = [link.name for link in experiment.links]
+    those = Participants(duration, _warmup(experiment), flows, links, subflows)
     made = tables_of([FinishedRun(seed, those, output) for seed, output in outputs.items()])
     captures = {
         seed: output.capture for seed, output in outputs.items() if output.capture is not None

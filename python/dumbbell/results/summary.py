@@ -169,9 +169,16 @@ def _losses(result: Result) -> dict[str, pl.Expr]:
 
 
 def spans(result: Result) -> list[str]:
-    """What to know about throughputs if flows start at different times: they do not add up."""
+    """What to know about the time that counts: rates over different spans do not add up."""
     about = "Throughput: each flow from its start to its end; together: over the whole run."
-    return [about] if len({flow.start for flow in result.experiment.flows}) > 1 else []
+    starts = len({flow.start for flow in result.experiment.flows}) > 1
+    return [about] * starts + _uncounted(result)
+
+
+def _uncounted(result: Result) -> list[str]:
+    """That the warm-up does not count, if there is one."""
+    has_warmup = result.warmups["since"].max() != 0
+    return [f"The first {result.experiment.warmup} do not count (warm-up)."] * has_warmup
 
 
 def side_by_side(results: Sequence[Result]) -> list[Table]:
@@ -180,7 +187,8 @@ def side_by_side(results: Sequence[Result]) -> list[Table]:
     If a flow consists of many transfers, another table has their completion times.
     """
     columns = ["throughput", "queue_delay_mean", "rtt_mean", *_losses(results[0])]
-    tables = [_beside("Flow", results, _with_losses, columns)]
+    note = " ".join(_uncounted(results[0]))
+    tables = [_beside("Flow", results, _with_losses, columns, note)]
     if all(one.transfers.width for one in results):
         summary = metrics.transfer_summary
         tables.append(_beside("Flow of transfers", results, summary, _OF_TRANSFERS))
@@ -199,6 +207,7 @@ def _beside(
     results: Sequence[Result],
     summary: Callable[[Result], pl.DataFrame],
     columns: Sequence[str],
+    note: str = "",
 ) -> Table:
     """Columns of the summaries of several results, the rows of a flow one below the other."""
     rows: list[list[Cell]] = []
@@ -213,7 +222,7 @@ def _beside(
         pairs = zip(results, found, strict=True)
         rows += [[*flow, of.source, *one[flow]] for of, one in pairs if flow in one]
     titles = [Column(title), Column("Algorithm"), Column("Runs")]
-    return Table([*titles, *map(Column.of, columns)], rows)
+    return Table([*titles, *map(Column.of, columns)], rows, note)
 
 
 def means(table: pl.DataFrame, by: Sequence[str], columns: Sequence[str]) -> list[list[Cell]]:

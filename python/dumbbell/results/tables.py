@@ -24,9 +24,11 @@ if TYPE_CHECKING:
 TABLES: Final = ("flows", "series", "links", "internals")  # the tables of a result
 _COLUMNS: Final = {
     "flows": (
-        *("seed", "flow", "cc", "start", "end", "completed", "sent", "retransmitted", "lost"),
-        *("delivered", "received", "timeouts", "recoveries", "spurious", "base_rtt"),
-        *("queue_delay_mean", "queue_delay_p50", "queue_delay_p95", "queue_delay_p99", "rtt_mean"),
+        *("seed", "flow", "cc", "start", "begin", "end", "completed"),
+        *("sent", "retransmitted", "lost", "delivered", "received"),
+        *("timeouts", "recoveries", "spurious", "base_rtt"),
+        *("queue_delay_mean", "queue_delay_p50", "queue_delay_p95", "queue_delay_p99"),
+        *("rtt_mean", "rtt_samples"),
     ),
     "series": (
         *("seed", "flow", "cc", "t", "cwnd", "ssthresh", "srtt", "rtt", "min_rtt", "pacing_rate"),
@@ -134,6 +136,7 @@ class Participants:
     """The flows and links of a run, in the order in which the simulator numbers them."""
 
     duration: float  # how long the run lasts, s
+    warmup: float  # what happens before this time does not count, s
     flows: list[FlowInfo]
     links: list[str]  # the names of its links
     subflows: list[FlowInfo] = field(default_factory=list)  # the subflows of its multipath flows
@@ -246,8 +249,9 @@ class _Names:
 def _named(runs: Sequence[FinishedRun], table: str, names: _Names) -> pl.DataFrame:
     """A table with seeds, names in the place of numbers, and null where the engine has NaN.
 
-    NaN is a sample that does not exist, as before the first round-trip sample. A flow ends when
-    it has sent all, or is stopped, or the experiment is over.
+    NaN is a sample that does not exist, as before the first round-trip sample. What a flow does
+    counts from its start or the end of the warm-up on, whichever is later. It ends when it has sent
+    all, or is stopped, or the experiment is over.
     """
     parts = [pl.DataFrame(getattr(run.output, table)) for run in runs]
     frame = pl.concat(parts).with_columns(cs.float().fill_nan(None))
@@ -266,7 +270,10 @@ def _named(runs: Sequence[FinishedRun], table: str, names: _Names) -> pl.DataFra
     if table in ("flows", "subflows"):
         stop = names.stops.gather(index)
         over = pl.Series(by_row([run.participants.duration for run in runs], np.float64))
-        first = ["seed", "flow", "cc", "start", "end"]
-        frame = frame.with_columns(end=pl.min_horizontal("completed", stop, over))
+        warm = pl.Series(by_row([run.participants.warmup for run in runs], np.float64))
+        first = ["seed", "flow", "cc", "start", "begin", "end"]
+        frame = frame.with_columns(
+            begin=pl.max_horizontal("start", warm), end=pl.min_horizontal("completed", stop, over)
+        )
         frame = frame.select(*first, pl.all().exclude(first))
     return frame

@@ -51,7 +51,7 @@ def failed_connections(result: Result) -> list[str]:
 
 def silent_flows(flows: pl.DataFrame) -> list[str]:
     """A sentence on the flows that sent no data in a run, if there are some."""
-    lived = (pl.col("end") - pl.col("start")).alias("lived")
+    lived = (pl.col("end") - pl.col("begin")).alias("lived")
     silent = flows.with_columns(lived).filter(pl.col("sent") == 0, pl.col("lived") > 0)
     if silent.is_empty():
         return []

@@ -13,7 +13,7 @@ from dumbbell.engine import simulation
 from dumbbell.engine.cluster import check_build
 from dumbbell.errors import DumbbellError
 from dumbbell.experiment.capacity import capacity
-from dumbbell.metrics.media import delays_of, frames_of, over_frames
+from dumbbell.metrics.media import counted_frames, delays_of, frames_of, over_frames
 from dumbbell.metrics.transfers import over_transfers, summary_of, times_of
 from dumbbell.metrics.video import video_of
 from dumbbell.results.tables import (
@@ -68,6 +68,12 @@ class _Chunk:
     transfers: pl.DataFrame = field(default_factory=pl.DataFrame)
     frames: pl.DataFrame = field(default_factory=pl.DataFrame)
     segments: pl.DataFrame = field(default_factory=pl.DataFrame)
+
+    @property
+    def warmups(self) -> pl.DataFrame:
+        ends = [_warmup(scenario) for scenario in self.scenarios]
+        seeds = pl.Series(range(len(ends)), dtype=pl.UInt64)
+        return pl.DataFrame({"seed": seeds, "since": ends})
 
     def capacities(self, spans: pl.DataFrame) -> list[float | None]:
         keys = ("rate_bps", "rates", "trace_ms", "bucket_bytes")
@@ -174,8 +180,7 @@ def with_frames(
         flows: The metrics of the flows.
     """
     delays = delays_of(frames)
-    ends = of.select("seed", "flow", "end", span=pl.col("end") - pl.col("start"))
-    known = delays.join(ends, on=["seed", "flow"], maintain_order="left")
+    known = counted_frames(delays, of)
     of_runs = known.group_by("seed").agg(over_frames())
     of_flows = frames_of(delays, of).drop("cc")
     return {
@@ -197,4 +202,9 @@ def _participants(scenario: dict[str, Any]) -> Participants:
         stop = flow["stop_ns"] / 1e9 if "stop_ns" in flow else float("inf")
         flows.append(FlowInfo(flow["name"], flow["cc"], stop))
     links = [link["name"] for link in scenario["links"]]
-    return Participants(scenario["duration_ns"] / 1e9, flows, links)
+    return Participants(scenario["duration_ns"] / 1e9, _warmup(scenario), flows, links)
+
+
+def _warmup(scenario: dict[str, Any]) -> float:
+    """When the warm-up of a scenario ends, s; 0 without one."""
+    return float(scenario.get("warmup_ns", 0) / 1e9)

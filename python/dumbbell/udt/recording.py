@@ -132,6 +132,7 @@ def _end(series: pl.DataFrame) -> pl.DataFrame:
     last = series.tail(1)
     return last.select(
         pl.lit(0.0).alias("start"),
+        pl.lit(0.0).alias("begin"),
         pl.col("t").alias("end"),
         pl.col("t").alias("completed"),
         *(pl.col(name) for name in _COUNTS),
@@ -140,6 +141,7 @@ def _end(series: pl.DataFrame) -> pl.DataFrame:
         pl.col("min_rtt").cast(pl.Float64).alias("base_rtt"),
         *(pl.lit(None, dtype=pl.Float64).alias(name) for name in _UNKNOWN),
         pl.lit(series["rtt"].mean(), dtype=pl.Float64).alias("rtt_mean"),
+        pl.lit(series["rtt"].count(), dtype=pl.UInt64).alias("rtt_samples"),
     )
 
 

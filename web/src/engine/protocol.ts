@@ -44,6 +44,7 @@ export interface FlowSpec extends PathSpec {
 export interface Scenario {
   duration_ns: number;
   sample_ns: number;
+  warmup_ns?: number;
   internals: boolean;
   links: LinkSpec[];
   flows: FlowSpec[];
@@ -77,6 +78,7 @@ export interface FlowKeys {
 export interface Experiment {
   title: string;
   duration: string;
+  warmup: string | null;
   seeds: number[];
   stack_options: Record<string, unknown>;
   link: LinkKeys[];

@@ -23,18 +23,34 @@ export function endOf(output: Output, scenario: Scenario, flow: number): number 
   return Math.min(...ends, Number.isNaN(completed) ? Infinity : completed);
 }
 
-/** A counter of a flow at a time: between samples it grew evenly. */
-function counted(output: Output, flow: number, rows: number[], counter: string, at: number): number {
+/** When a flow begins to count: when it starts or the warm-up ends, whichever is later. */
+function beginOf(output: Output, scenario: Scenario, flow: number): number {
+  return Math.max(startOf(output, flow), (scenario.warmup_ns ?? 0) / 1e9);
+}
+
+function startOf(output: Output, flow: number): number {
+  return output.tables["flows"]?.["start"]?.[flow] ?? 0;
+}
+
+/** A counter of a flow at a time; the table of flows counts from when the flow begins to count. */
+function counted(output: Output, scenario: Scenario, flow: number, rows: number[], counter: string, at: number): number {
+  const { flows = {}, series = {} } = output.tables;
+  const isLast = rows.findIndex((row) => (series["t"]?.[row] ?? 0) > at + MICRO) < 0; // nothing was sampled after it
+  if (!isLast) return sampled(output, flow, rows, counter, at);
+  return (flows[counter]?.[flow] ?? 0) + sampled(output, flow, rows, counter, beginOf(output, scenario, flow));
+}
+
+/** A counter of a flow at a time by its samples: between them it grew evenly. */
+function sampled(output: Output, flow: number, rows: number[], counter: string, at: number): number {
   const { flows = {}, series = {} } = output.tables;
   const [t, values] = [series["t"] ?? new Float64Array(), series[counter] ?? new Float64Array()];
-  const start = flows["start"]?.[flow] ?? 0;
   const completed = flows["completed"]?.[flow] ?? NaN;
   const next = rows.findIndex((row) => (t[row] ?? 0) > at + MICRO);
-  if (next < 0) return flows[counter]?.[flow] ?? 0; // nothing was sampled after it
-  const before = next > 0 ? (rows[next - 1] ?? 0) : -1;
-  const after = rows[next] ?? 0;
+  const before = (next < 0 ? rows.at(-1) : rows[next - 1]) ?? -1;
   const low = before < 0 ? 0 : (values[before] ?? 0);
-  const left = Math.max(start, before < 0 ? -Infinity : (t[before] ?? 0));
+  if (next < 0) return low;
+  const after = rows[next] ?? 0;
+  const left = Math.max(startOf(output, flow), before < 0 ? -Infinity : (t[before] ?? 0));
   const right = Math.min(t[after] ?? 0, Number.isNaN(completed) ? Infinity : completed);
   const share = right > left ? Math.min(Math.max((at - left) / (right - left), 0), 1) : 0;
   return low + share * ((values[after] ?? 0) - low);
@@ -50,11 +66,11 @@ function rateBetween(
   since: number,
   until: number,
 ): number {
-  const begin = Math.max(output.tables["flows"]?.["start"]?.[flow] ?? 0, since);
+  const begin = Math.max(beginOf(output, scenario, flow), since);
   const end = Math.min(endOf(output, scenario, flow), until);
   if (end <= begin) return NaN;
-  const grown = counted(output, flow, rows, counter, end) - counted(output, flow, rows, counter, begin);
-  return (8 * grown) / (end - begin);
+  const at = (time: number): number => counted(output, scenario, flow, rows, counter, time);
+  return (8 * (at(end) - at(begin))) / (end - begin);
 }
 
 /** Jain's index: 1 if all are equal, 1/n if one has everything. */
@@ -111,13 +127,14 @@ export function summarise(output: Output, scenario: Scenario): Summary {
       took: column("completed", flow) - column("start", flow),
     };
   });
-  const since = Math.max(...scenario.flows.map((_, flow) => column("start", flow)));
+  const begins = scenario.flows.map((_, flow) => beginOf(output, scenario, flow));
+  const since = Math.max(...begins);
   const until = Math.min(...scenario.flows.map((_, flow) => endOf(output, scenario, flow)));
   const shares = scenario.flows.map(
     (_, flow) => rateBetween(output, scenario, flow, of.get(flow) ?? [], "delivered", since, until) || 0,
   );
   const delivered = scenario.flows.reduce((sum, _, flow) => sum + column("delivered", flow), 0);
-  const begin = Math.min(...scenario.flows.map((_, flow) => column("start", flow)));
+  const begin = Math.min(...begins);
   const end = Math.max(...scenario.flows.map((_, flow) => endOf(output, scenario, flow)));
   return {
     flows: each,
@@ -131,16 +148,17 @@ function linkSummaries(output: Output, scenario: Scenario): LinkSummary[] {
   const { links = {} } = output.tables;
   const of = rowsBy(links, "link");
   return scenario.links.map((_, number): LinkSummary => {
-    const rows = of.get(number) ?? [];
+    const warmup = (scenario.warmup_ns ?? 0) / 1e9;
+    const rows = (of.get(number) ?? []).filter((row) => (links["t"]?.[row] ?? 0) >= warmup - MICRO);
     const [first = 0, last = 0] = [rows[0], rows.at(-1)];
     const grown = (name: string): number => (links[name]?.[last] ?? 0) - (links[name]?.[first] ?? 0);
     const span: [number, number] = [links["t"]?.[first] ?? 0, links["t"]?.[last] ?? 0];
     return {
       utilisation: (8 * grown("sent_bytes")) / capacity(scenario, number, ...span),
       queue_mean: rows.reduce((sum, row) => sum + (links["queue_bytes"]?.[row] ?? 0), 0) / rows.length,
-      dropped: links["dropped"]?.[last] ?? 0,
-      lost: links["lost"]?.[last] ?? 0,
-      marked: links["marked"]?.[last] ?? 0,
+      dropped: grown("dropped"),
+      lost: grown("lost"),
+      marked: grown("marked"),
     };
   });
 }
@@ -187,9 +205,9 @@ export function throughputs(output: Output, scenario: Scenario, whole = false): 
 }
 
 function windowed(output: Output, scenario: Scenario, flow: number, rows: number[], width: number, whole: boolean): number[] {
-  const { flows = {}, series = {} } = output.tables;
+  const { series = {} } = output.tables;
   const [times, values] = [series["t"] ?? new Float64Array(), series["delivered"] ?? new Float64Array()];
-  const [start, end] = [flows["start"]?.[flow] ?? 0, endOf(output, scenario, flow)];
+  const [start, end] = [startOf(output, flow), endOf(output, scenario, flow)];
   if (!(end > start)) return [];
   const number = Math.ceil(end / width - MICRO);
   // A rest of less than half a window belongs to the window before.
@@ -200,7 +218,7 @@ function windowed(output: Output, scenario: Scenario, flow: number, rows: number
     const [begin, until] = [at * width, (at + 1) * width];
     while (row < rows.length && (times[rows[row] ?? 0] ?? 0) <= until + MICRO * width) row += 1;
     const isLast = at + 1 === last;
-    const now = isLast ? counted(output, flow, rows, "delivered", end) : row > 0 ? (values[rows[row - 1] ?? 0] ?? 0) : 0;
+    const now = isLast ? counted(output, scenario, flow, rows, "delivered", end) : row > 0 ? (values[rows[row - 1] ?? 0] ?? 0) : 0;
     const [late, early] = [start - begin, until - end];
     const active = width - Math.max(late, 0) - (isLast ? early : 0);
     const rate = (8 * (now - before)) / active;

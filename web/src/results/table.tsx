@@ -134,6 +134,7 @@ export function Tables({ checked, outputs }: { checked: Valid; outputs: Output[]
       <div class="scroll" tabIndex={0} role="region" aria-label="Links">
         <Cells columns={LINKS} rows={linkRows} />
       </div>
+      {checked.experiment.warmup && <p class="soft small">The first {checked.experiment.warmup} do not count (warm-up).</p>}
       {outputs.length > 1 && <p class="soft small">Means of {outputs.length} seeds and their 95 % intervals (Student’s t).</p>}
     </div>
   );

@@ -50,6 +50,7 @@ pub fn dumbbell(cc: &str, flows: u64, rate_bps: f64, seconds: u64) -> Scenario {
         // About the same number of rows for any number of flows, with at least one sample per
         // second.
         sample_ns: (flows * SECOND / 10).clamp(SECOND / 10, SECOND),
+        warmup_ns: 0,
         start_jitter_ns: 0,
         internals: flows <= 100, // as by default
         sources: Default::default(),
