@@ -18,7 +18,7 @@ from dumbbell.cli.output import print_json, print_line, print_text
 from dumbbell.errors import DumbbellError, in_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 
 def write_starter(
@@ -46,21 +46,27 @@ def check_file(
 ) -> None:
     """Check an experiment file. Each error has its line and what would be valid."""
     from dumbbell.cli import scenario
-    from dumbbell.experiment.linux_algorithms import is_of_linux
     from dumbbell.sweeps.plan import Sweep
 
     name = scenario.name_of(file)
     if name == file and _core.ParsedSweep.is_in(scenario.text_of(file)):
         sweep = Sweep.load(file, overrides=assignments or [])
-        for point in sweep.points():
-            point.refuse_real()
-        print_line(f"{file}: valid, {sweep.count:,} point(s) with {len(sweep.seeds())} seed(s)")
+        algorithms = {flow["cc"] for point in sweep.points() for flow in point.flows}
+        what = f"{sweep.count:,} point(s) with {len(sweep.seeds())} seed(s)"
+        print_line(f"{file}: valid, {what}{_where(algorithms)}")
         return
     with in_file(name):
         experiment = scenario.load(file, assignments).resolve()
-    is_real = any(is_of_linux(flow.cc) for flow in experiment.flows)
-    where = "; for real packets only (--backend linux)" if is_real else ""
+    where = _where(flow.cc for flow in experiment.flows)
     print_line(f"{name}: valid, {repr(experiment)[13:-1]}{where}")
+
+
+def _where(algorithms: Iterable[str]) -> str:
+    """That algorithms are for real packets, if one of them is."""
+    from dumbbell.experiment.linux_algorithms import is_of_linux
+
+    is_real = any(map(is_of_linux, algorithms))
+    return "; for real packets only (--backend linux)" if is_real else ""
 
 
 def list_all(json: options.Json = False) -> None:

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from typer import Argument, Context, Option
+from typer import Argument, Context
 
 from dumbbell.cli import options, output
 from dumbbell.errors import ResultError, in_file
@@ -36,7 +36,7 @@ def run_file(
     metric: options.Metric = "throughput",
     max_seeds: options.MaxSeeds = 100,
     backend: options.OnBackends = "simulator",
-    retry_invalid: Annotated[int, Option(help="Attempts to repeat an invalid run.")] = 0,
+    retry_invalid: options.RetryInvalid = 0,
     json: options.Json = False,
 ) -> None:
     """Run an experiment and write its result folder."""

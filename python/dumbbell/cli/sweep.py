@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 def sweep_file(
     context: Context,
     file: Annotated[Path, Argument(metavar="FILE", help="Experiment with [sweep], a TOML file.")],
-    out: Annotated[Path | None, options.out("Sweep folder; default: results/FILE.")] = None,
+    out: Annotated[
+        Path | None, options.out("Sweep folder; default: results/FILE, or FILE-linux.")
+    ] = None,
     seeds: options.Seeds = None,
     jobs: options.Jobs = None,
     assignments: options.Assignments = None,
@@ -32,6 +34,8 @@ def sweep_file(
     max_seeds: options.MaxSeeds = 100,
     dask: options.Dask = None,
     series: Annotated[bool, Option("--series", help="Keep the time series of every run.")] = False,
+    backend: options.OnBackend = "simulator",
+    retry_invalid: options.RetryInvalid = 0,
     json: options.Json = False,
 ) -> None:
     """Run an experiment along the axes of its [sweep]. What is in the folder is kept."""
@@ -43,8 +47,11 @@ def sweep_file(
     from dumbbell.sweeps.result import SweepResult
 
     until = options.parse_until(context, until_ci, metric, max_seeds, METRICS)
+    if backend == "simulator":
+        options.refuse_given(context, ("retry_invalid",), "goes with --backend linux")
     began = time.perf_counter()
-    folder = out or Path("results") / file.stem
+    is_real = backend == "linux"
+    folder = out or Path("results") / (f"{file.stem}-linux" if is_real else file.stem)
     sweep = Sweep.load(file, overrides=assignments or [])
     with _live(file.name, sweep) as (progress, finished):
         swept = run_sweep(
@@ -55,12 +62,14 @@ def sweep_file(
             dask=dask,
             until=until,
             series=series,
+            backend=backend,
+            retry_invalid=retry_invalid,
             progress=progress,
             finished=finished,
         )
     wall = time.perf_counter() - began
     result = SweepResult(swept.dataset)
-    output.print_warnings(swept.warnings + silent_flows(result.flows))
+    output.print_warnings(swept.warnings + swept.left_out + silent_flows(result.flows))
     by_point = result.runs.group_by("point", *result.axes, maintain_order=True)
     points = by_point.agg(pl.len().alias("seeds"), pl.col(METRICS).mean())
     if json:
@@ -72,9 +81,9 @@ def sweep_file(
     output.print_table(f"{points.height:,} point(s){output.mean_of(points['seeds'])}", table)
     if table.note:
         output.print_line(f"{table.note}; dumbbell query shows them")
-    output.print_line(
-        f"\n{swept.total:,} runs, {swept.before:,} of them there before, in {wall:.1f} s"
-    )
+    kind = " with real packets" if is_real else ""
+    there = f"{swept.before:,} of them there before"
+    output.print_line(f"\n{swept.total:,} runs{kind}, {there}, in {wall:.1f} s")
     if swept.loose and until:
         output.print_line(output.too_wide(until, f"At {swept.loose:,} point(s) "))
     output.print_line(f"The sweep is in {folder}")

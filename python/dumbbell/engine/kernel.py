@@ -144,7 +144,7 @@ def _read_output(pipe: IO[bytes], monitor: RunMonitor) -> RunOutput | None:
 
 def _without_unknown(output: RunOutput, scenario: str) -> RunOutput:
     """The same with null for what a kernel does not report of its flows."""
-    kernels = [_is_kernels(flow) for flow in json.loads(scenario)["flows"]]
+    kernels = [is_kernels(flow) for flow in json.loads(scenario)["flows"]]
     is_known = [not one or sum(kernels) == 1 for one in kernels]
 
     def known(table: pl.DataFrame, where: pl.Series | bool) -> pl.DataFrame:
@@ -184,11 +184,11 @@ def for_kernel(scenario: str, names: Mapping[str, str]) -> str:
     for flow in said["flows"]:
         if (external := flow.get("external")) and external["transport"] == "quic":
             external["options"]["crypto"] = "rustls"
-        if _is_kernels(flow):
+        if is_kernels(flow):
             flow["kernel_cc"] = names[without_options(flow["cc"])]
     return json.dumps(said)
 
 
-def _is_kernels(flow: Mapping[str, Any]) -> bool:
+def is_kernels(flow: Mapping[str, Any]) -> bool:
     """Whether a flow of a scenario is over the kernel's own TCP."""
     return flow.get("udt") is None and flow.get("external") is None and not flow.get("udp")

@@ -233,16 +233,23 @@ def run_each(
 def refuse_others(resolved: Sequence[Experiment], *, is_real: bool) -> None:
     """Raises `ExperimentError` for a flow that only the other backend can have."""
     for number, flow in (pair for one in resolved for pair in enumerate(one.flows)):
-        if is_real and is_custom(flow.cc):
-            problem = f'"{flow.cc}" is a class, and classes run in the simulator only'
-            advice = 'with real packets "linux:FILE.o" is an algorithm of yours, by eBPF'
-            raise ExperimentError(f"{problem}; {advice}", key=f"flow[{number}].cc")
-        if not is_real and is_of_linux(flow.cc):
-            problem = f'"{flow.cc}" is for real packets only: --backend linux'
-            raise ExperimentError(problem, key=f"flow[{number}].cc")
-        if not is_real and flow.command is not None:
-            problem = 'a program sends real packets; run it with the backend "linux"'
-            raise ExperimentError(problem, key=f"flow[{number}].command")
+        refuse_other(f"flow[{number}]", flow.cc, flow.command, is_real=is_real)
+
+
+def refuse_other(key: str, cc: str, command: str | None, *, is_real: bool) -> None:
+    """Raises `ExperimentError` if only the other backend can have a flow with these keys.
+
+    `key` names the flow.
+    """
+    if is_real and is_custom(cc):
+        problem = f'"{cc}" is a class, and classes run in the simulator only'
+        advice = 'with real packets "linux:FILE.o" is an algorithm of yours, by eBPF'
+        raise ExperimentError(f"{problem}; {advice}", key=f"{key}.cc")
+    if not is_real and is_of_linux(cc):
+        raise ExperimentError(f'"{cc}" is for real packets only: --backend linux', key=f"{key}.cc")
+    if not is_real and command is not None:
+        problem = 'a program sends real packets; run it with the backend "linux"'
+        raise ExperimentError(problem, key=f"{key}.command")
 
 
 class _Done(NamedTuple):
@@ -290,15 +297,22 @@ def _measure(
     scenario = kernel.for_kernel(one.scenario(seed), names)
 
     def make() -> RunOutput:
-        for attempt in range(1, retry_invalid + 2):
-            output = kernel.run_scenario(scenario, monitor, at_once=at_once)
-            output.health["attempts"] = attempt
-            if not output.invalid_reasons:
-                break
-        return output
+        return measured(scenario, monitor, retry_invalid, at_once)
 
     what = description(one, seed, "linux")
     return _finish(make, store, measurement_key(one, scenario), what, fresh=fresh)
+
+
+def measured(
+    scenario: str, monitor: kernel.RunMonitor, retry_invalid: int, at_once: int
+) -> RunOutput:
+    """Runs a scenario with real packets, up to so many times again while the run is invalid."""
+    for attempt in range(1, retry_invalid + 2):
+        output = kernel.run_scenario(scenario, monitor, at_once=at_once)
+        output.health["attempts"] = attempt
+        if not output.invalid_reasons:
+            break
+    return output
 
 
 def _finish(

@@ -261,6 +261,15 @@ def measurement_key(resolved: Experiment, scenario: str) -> str | None:
     return None if None in builds else _hash("kernel", engine(), scenario, _machine(), builds)
 
 
+def measured_by(algorithms: Iterable[str]) -> str | None:
+    """A hash of what of this machine determines runs with real packets of some algorithms.
+
+    None as for `measurement_key`.
+    """
+    builds = [_build(cc) for cc in algorithms]
+    return None if None in builds else _hash("kernel", _machine(), builds)
+
+
 def _build(cc: str) -> str | None:
     """What tells one build of a flow's algorithm in the kernel from another; None if nothing does.
 

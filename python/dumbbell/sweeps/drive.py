@@ -6,7 +6,7 @@ import json
 import time
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -14,18 +14,20 @@ import polars as pl
 
 from dumbbell.engine import cluster
 from dumbbell.engine.progress import Progress, silent
-from dumbbell.engine.runner import workers
+from dumbbell.engine.runner import refuse_other, workers
 from dumbbell.engine.simulation import stop_all, thread_pool
 from dumbbell.engine.store import Packs
 from dumbbell.engine.store import Store as RunStore
-from dumbbell.errors import Interrupted
+from dumbbell.errors import DumbbellError, Interrupted
 from dumbbell.sweeps.dataset import Dataset, Store
 from dumbbell.sweeps.plan import Point, Run, Sweep, build
+from dumbbell.sweeps.real import RealPackets, duration, machine_of, real_packets
 from dumbbell.sweeps.work import RUNNING_POINT, ChunkMonitor, simulate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from dumbbell.engine.runner import Backend
     from dumbbell.metrics.intervals import Until
     from dumbbell.sweeps.work import Tables
 
@@ -46,7 +48,15 @@ class Swept:
     before: int  # how many of them were there before
     made: int  # how many were made; points that mean the same share theirs
     loose: int  # points whose interval is still wider than was asked for when the seeds ran out
+    invalid: list[str]  # why each of the runs that were left out is invalid
     warnings: list[str]  # sentences on settings without effect
+
+    @property
+    def left_out(self) -> list[str]:
+        """A sentence on the runs that the machine disturbed, if there are some."""
+        count, first = len(self.invalid), next(iter(self.invalid), "")
+        told = f"{count} run(s) are invalid and left out: {first}"
+        return [f"{told}; run the sweep again to make them"] if count else []
 
 
 def run_sweep(
@@ -58,6 +68,8 @@ def run_sweep(
     dask: str | None = None,
     until: Until | None = None,
     series: bool = False,
+    backend: Backend = "simulator",
+    retry_invalid: int = 0,
     progress: Progress = silent,
     finished: Callable[[pl.DataFrame], None] | None = None,
 ) -> Swept:
@@ -67,21 +79,39 @@ def run_sweep(
     are new, with their axes, as they come.
     """
     sweep = source if isinstance(source, Sweep) else Sweep.load(source)
+    is_real = backend == "linux"
+    for option, value in (("until-ci", until), ("dask", dask)):
+        if is_real and value is not None:
+            raise DumbbellError(f"--{option}: is for the simulator")
     numbers = sweep.seeds(seeds)
     points = []  # before the folder is made
     for point in sweep.points():
-        point.refuse_real()
-        points.append(point)
+        _refuse_others(point, is_real=is_real)
+        points.append(replace(point, cost=duration(point)) if is_real else point)
         if len(points) % _MANY == 0:
             progress("planning", len(points) / sweep.count)
-    with Store(Path(out)) as store, _pool(jobs, dask) as (pool, at_once):
-        driver = _Driver(sweep, points, store, pool, at_once, series, progress, finished)
+    at_once = 1 if is_real and jobs is None else jobs
+    with (
+        real_packets(points, retry_invalid, workers(at_once), is_real=is_real) as packets,
+        Store(Path(out)) as store,
+        _pool(at_once, dask) as (pool, count),
+    ):
+        driver = _Driver(sweep, points, store, pool, count, series, packets, progress, finished)
         driver.go_through({point.number: numbers for point in driver.points})
         loose = driver.tighten(until, numbers) if until else 0
         store.merge()
         warnings = list(dict.fromkeys(text for point in points for text in point.warnings))
-        dataset = Dataset(store.folder)
-        return Swept(dataset, driver.total, driver.found, driver.made, loose, warnings)
+        made = (driver.total, driver.found, driver.made)
+        return Swept(Dataset(store.folder), *made, loose, driver.invalid, warnings)
+
+
+def _refuse_others(point: Point, *, is_real: bool) -> None:
+    """Raises `ExperimentError` for a flow of a point that only the other backend can have."""
+    # Reading the flows of thousands of points would take as long as planning them.
+    may_have = is_real or any(text in point.scenario for text in ('"linux:', '"command"'))
+    for flow in point.flows if may_have else []:
+        key = f"flow.{flow['name']}"
+        refuse_other(key, flow["cc"], flow.get("command"), is_real=is_real)
 
 
 @contextmanager
@@ -106,6 +136,7 @@ class _Driver:
     pool: Executor
     at_once: int
     series: bool
+    real: RealPackets | None
     progress: Progress
     finished: Callable[[pl.DataFrame], None] | None
     total: int = 0
@@ -115,7 +146,11 @@ class _Driver:
     def __post_init__(self) -> None:
         self.there = self.store.done()
         self.before = set(self.there)
-        is_shared = not self.series and _is_shared(self.points)
+        self.invalid: list[str] = []
+        self.machine, is_known = "", True
+        if self.real:
+            self.machine, is_known = machine_of(self.points)
+        is_shared = not self.series and is_known and _is_shared(self.points)
         self.packs = Packs(RunStore.default() if is_shared else RunStore(None))
         self.waiting: list[Tables] = []
         self.kept_at = time.monotonic()
@@ -123,7 +158,7 @@ class _Driver:
     def go_through(self, seeds: dict[int, list[int]]) -> None:
         """Makes what is missing of every point with its seeds, the first seeds of all first."""
         runs = [
-            point.run(seed, series=self.series)
+            point.run(seed, series=self.series, machine=self.machine)
             for turn in range(max(map(len, seeds.values())))
             for point in self.points
             for seed in seeds[point.number][turn : turn + 1]
@@ -168,15 +203,17 @@ class _Driver:
         over = 0.0
         try:
             while True:
-                while len(running) < 2 * self.at_once and (chunk := _chunk(left)):
-                    monitor = ChunkMonitor(sum(run.point.cost for run in chunk))
-                    args = (chunk, built, self.series, *((monitor,) if local else ()))
-                    running[self.pool.submit(simulate, *args)] = monitor
+                while len(running) < 2 * self.at_once and (chunk := self._chunk(left)):
+                    future, monitor = self._submit(chunk, built, local=local)
+                    running[future] = monitor
                 if not running:
                     return
                 for future in wait(running, _POLL_INTERVAL, FIRST_COMPLETED).done:
-                    over += running.pop(future).work
-                    self._take(cluster.result_of(future), asked)
+                    monitor = running.pop(future)
+                    over += monitor.work
+                    self.invalid += monitor.invalid
+                    if tables := cluster.result_of(future):
+                        self._take(tables, asked)
                 done = over + sum(monitor.done for monitor in running.values())
                 # Chunks end long after they began: a number of finished runs would stay at 0.
                 self.progress(f"{self.total:,} runs", done / work)
@@ -189,6 +226,27 @@ class _Driver:
             if local:
                 stop_all(running, [monitor.run for monitor in running.values()])
             raise
+
+    def _chunk(self, missing: Iterator[Run]) -> list[Run]:
+        """The next runs, together as much work as a chunk is to be; one with real packets."""
+        chunk, cost = [], 0.0
+        for run in missing:
+            chunk.append(run)
+            cost += run.point.cost
+            if self.real or cost >= _CHUNK or len(chunk) == _MOST_IN_CHUNK:
+                break
+        return chunk
+
+    def _submit(
+        self, chunk: list[Run], built: str, *, local: bool
+    ) -> tuple[Future[Tables], ChunkMonitor]:
+        """Lets a worker make a chunk of runs."""
+        if self.real:
+            monitor = self.real.monitor(chunk)
+            return self.pool.submit(self.real.measure, chunk, self.series, monitor), monitor
+        monitor = ChunkMonitor(sum(run.point.cost for run in chunk))
+        args = (chunk, built, self.series, *((monitor,) if local else ()))
+        return self.pool.submit(simulate, *args), monitor
 
     def _take(self, tables: Tables, asked: pl.DataFrame) -> None:
         """Takes a chunk in, and keeps what has come together if it is time."""
@@ -222,17 +280,6 @@ def _is_shared(points: list[Point]) -> bool:
         if '"sources"' in point.scenario
         for name in json.loads(point.scenario).get("sources", {})
     )
-
-
-def _chunk(missing: Iterator[Run]) -> list[Run]:
-    """The next runs, together as much work as a chunk is to be."""
-    chunk, cost = [], 0.0
-    for run in missing:
-        chunk.append(run)
-        cost += run.point.cost
-        if cost >= _CHUNK or len(chunk) == _MOST_IN_CHUNK:
-            break
-    return chunk
 
 
 def _table(sweep: Sweep, runs: Iterable[Run]) -> pl.DataFrame:

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from dumbbell import _core
 from dumbbell.engine.simulation import engine
-from dumbbell.errors import ExperimentError, in_file
+from dumbbell.errors import in_file
 from dumbbell.experiment.environment import Environment
 from dumbbell.experiment.files import read_text
-from dumbbell.experiment.linux_algorithms import is_of_linux
 from dumbbell.experiment.model import Experiment, experiment_errors
 from dumbbell.experiment.quantities import as_json
 
@@ -73,16 +72,15 @@ class Point:
     cost: float  # the approximate work of a run, in packets
     warnings: tuple[str, ...]  # sentences on settings without effect
 
-    def refuse_real(self) -> None:
-        """Raises `ExperimentError` for an algorithm that is for real packets only."""
-        for flow in json.loads(self.scenario)["flows"] if '"linux:' in self.scenario else []:
-            if is_of_linux(flow["cc"]):
-                problem = f'"{flow["cc"]}" is for real packets only, and a sweep is simulated'
-                raise ExperimentError(problem, key=f"flow.{flow['name']}.cc")
+    @property
+    def flows(self) -> list[dict[str, Any]]:
+        """The flows of its scenario."""
+        flows: list[dict[str, Any]] = json.loads(self.scenario)["flows"]
+        return flows
 
-    def run(self, seed: int, *, series: bool) -> Run:
-        """The run of it with a seed, with or without time series."""
-        facts = f"{build()} {series} {seed} {self.scenario}"
+    def run(self, seed: int, *, series: bool, machine: str = "") -> Run:
+        """The run of it with a seed, with or without time series; `machine` makes real packets."""
+        facts = f"{build()}{machine} {series} {seed} {self.scenario}"
         return Run(hashlib.sha256(facts.encode()).hexdigest()[:16], self, seed)
 
 

@@ -28,6 +28,7 @@ from dumbbell.sweeps.plan import METRICS, Axis, Sweep
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from dumbbell.engine.runner import Backend
     from dumbbell.metrics.intervals import Until
 
 _SHOWN: Final = ("throughput", "utilisation", "queue_delay_mean", "retransmission_share", "jain")
@@ -176,6 +177,8 @@ def sweep(
     until: Until | None = None,
     series: bool = False,
     dask: str | None = None,
+    backend: Backend = "simulator",
+    retry_invalid: int = 0,
     progress: Progress = silent,
 ) -> SweepResult:
     """Runs an experiment along axes; what ``dumbbell sweep`` runs.
@@ -199,16 +202,21 @@ def sweep(
         out: The folder that keeps it; an earlier sweep there is resumed or extended. A temporary
             one if not given.
         seeds: How many seeds at every point, or which; those of the experiment if not given.
-        jobs: How many simulations to run at once; as many as there are processors if not given.
+        jobs: How many runs to make at once; as many as there are processors if not given, or one
+            if packets are real.
         until: Adds seeds to every point until the interval of a metric is as narrow as this.
         series: Whether time series are kept too.
         dask: The address of a Dask scheduler whose workers are to do the work.
+        backend: ``"simulator"``, or ``"linux"`` for real packets in real time.
+        retry_invalid: How often a run with real packets is repeated that the machine disturbed; if
+            it is disturbed each time, it is left out.
         progress: Called periodically with the current step and its completed fraction (0 to 1).
 
     Raises:
         ExperimentError: If the experiment or an axis is not valid, at any point.
         ResultError: If `out` holds something other than a sweep, or cannot be written.
-        DumbbellError: If Dask cannot be used.
+        DumbbellError: If Dask cannot be used, or `dask` or `until` is given with real packets.
+        TestbedError: If this machine lacks what real packets need.
     """
     if axes is not None:
         if isinstance(experiment, Sweep):
@@ -230,6 +238,8 @@ def sweep(
         until=until,
         series=series,
         dask=dask,
+        backend=backend,
+        retry_invalid=retry_invalid,
         progress=progress,
     )
     result = SweepResult(swept.dataset)

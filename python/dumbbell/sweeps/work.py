@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from dumbbell import _core, metrics
-from dumbbell.engine import simulation
+from dumbbell.engine import kernel, simulation
 from dumbbell.engine.cluster import check_build
 from dumbbell.errors import DumbbellError
 from dumbbell.experiment.capacity import capacity
@@ -23,6 +23,7 @@ from dumbbell.results.tables import (
     FinishedRun,
     FlowInfo,
     Participants,
+    RunOutput,
     tables,
 )
 from dumbbell.sweeps.plan import EFFORT, Run, build
@@ -46,10 +47,11 @@ class ChunkMonitor:
 
     work: float = 0.0  # the cost of all of its runs
     # The monitor of every run of the chunk; stopping it stops the chunk.
-    run: _core.RunMonitor = field(default_factory=_core.RunMonitor)
+    run: _core.RunMonitor | kernel.RunMonitor = field(default_factory=_core.RunMonitor)
     over: float = 0.0  # the cost of the runs that are over
     cost: float = 0.0  # the cost of the current one
     point: int | None = None  # the point of the current one, once the chunk has begun
+    invalid: list[str] = field(default_factory=list)  # why runs with real packets are left out
 
     @property
     def done(self) -> float:
@@ -121,8 +123,9 @@ def simulate(
     """
     check_build(built, build())
     monitor = monitor or ChunkMonitor()
-    finished, scenarios = [], []
-    for number, run in enumerate(runs):
+    assert not isinstance(monitor.run, kernel.RunMonitor), "it is a simulation's"
+    outputs, scenarios = [], []
+    for run in runs:
         scenario = json.loads(run.point.scenario) | {"seed": run.seed}
         algorithms = [flow["cc"] for flow in scenario["flows"]]
         sources = scenario.get("sources", {})
@@ -135,12 +138,26 @@ def simulate(
             setattr(error, FAILED_POINT, run.point.number)
             raise
         monitor.over, monitor.cost = monitor.over + monitor.cost, 0.0
-        finished.append(FinishedRun(number, _participants(scenario), output))
+        outputs.append(output)
         scenarios.append(scenario)
+    return judged(runs, outputs, scenarios, series)
+
+
+def judged(
+    runs: Sequence[Run],
+    outputs: Sequence[_core.RunOutput | RunOutput],
+    scenarios: list[dict[str, Any]],
+    series: bool,
+) -> Tables:
+    """What is kept of runs, by their outputs and scenarios: as `simulate`."""
+    finished = [
+        FinishedRun(number, _participants(scenario), output)
+        for number, (scenario, output) in enumerate(zip(scenarios, outputs, strict=True))
+    ]
     made = tables(finished, only=("flows", "series", "links", TRANSFERS, FRAMES, SEGMENTS))
     chunk = _Chunk(**made, scenarios=scenarios)
     flows, links = metrics.summary(chunk), metrics.link_summary(chunk)
-    effort = {name: [run.output.meta[name] for run in finished] for name in EFFORT}
+    effort = {name: [output.meta[name] for output in outputs] for name in EFFORT}
     summary = metrics.run_summary(chunk, flows, links).hstack(pl.DataFrame(effort))
     kept = {"runs": summary, "flows": flows, "links": links}
     if chunk.transfers.width:
