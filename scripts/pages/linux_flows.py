@@ -80,6 +80,7 @@ def _measured(scenario: str, cc: str, file: Path, changes: list[str]) -> Result:
     starts = {name: 30.0 * i for i, name in enumerate(names)}
     flows = series.group_by("seed", "flow", "cc", maintain_order=True).agg(
         start=pl.col("flow").first().cast(pl.String).replace_strict(starts),
+        begin=pl.col("flow").first().cast(pl.String).replace_strict(starts),
         end=pl.col("t").last(),
         completed=pl.lit(None, pl.Float64),
         retransmitted=pl.col("retransmitted").last(),

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from dumbbell.metrics.intervals import Until
 
 PATIENCE: Final = 2.0  # whatever takes longer than this gets a progress bar, s
+_LINE_EVERY: Final = 120.0  # without a terminal a line is printed as often, s
 
 
 def print_json(value: dict[str, Any]) -> None:
@@ -96,16 +97,26 @@ def print_records(columns: Sequence[str], cells: Sequence[Sequence[str]]) -> Non
 
 @contextmanager
 def progress_bar(title: str = "") -> Iterator[Progress]:
-    """Shows progress bars on the terminal once the work has taken `PATIENCE`."""
+    """Shows progress bars on the terminal once the work has taken `PATIENCE`.
+
+    Where there is no terminal, a line says now and then how far it is.
+    """
     began, lock = time.monotonic(), Lock()
+    told = began
     with ExitStack() as ended:
         draw: Progress | None = None
 
         def show(step: str, done: float) -> None:
-            nonlocal draw
+            nonlocal draw, told
             with lock:
+                now = time.monotonic()
+                if not sys.stderr.isatty():
+                    if now - told >= _LINE_EVERY:
+                        told = now
+                        print(f"{step}: {done:.0%}", file=sys.stderr, flush=True)
+                    return
                 if draw is None:
-                    if time.monotonic() - began < PATIENCE or not sys.stderr.isatty():
+                    if now - began < PATIENCE:
                         return
                     draw = ended.enter_context(_bars())
                 draw(step, done)

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Context, Option
 
 from dumbbell.cli import options, output
-from dumbbell.engine.progress import Progress, silent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     import polars as pl
 
+    from dumbbell.engine.progress import Progress
     from dumbbell.sweeps.plan import Sweep
 
 
@@ -103,7 +103,8 @@ def _live(
 
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield silent, None
+        with output.progress_bar(what) as progress:
+            yield progress, None
         return
     bar = output.make_bars(console)
     task = bar.add_task(what, total=1.0)

@@ -21,10 +21,10 @@ def utilisation(
     """The share of a link's rate that was used, headers and retransmissions included.
 
     Formula: ``8 * (sent(end) - sent(begin)) / capacity``, where ``capacity`` is ``rate * (end -
-    begin)``, or what a rate that varies or a trace lets pass in that time, without
-    that of the warm-up unless `since` is given. From 0 s on the depth of a token bucket, which is
-    full then, is added. Source: RFC 5166, section 2.1. Null for a link
-    without a rate, and where nothing could pass.
+    begin)``, or what a rate that varies or a trace lets pass in that time. It begins with the end
+    of the warm-up unless `since` is given. From 0 s on the depth of a token bucket, which is full
+    then, is added. Source: RFC 5166, section 2.1. Null for a link without a rate, and where nothing
+    could pass.
 
     Returns:
         Columns seed, link, utilisation (0 to 1; a bucket that is not empty at a later `since` may

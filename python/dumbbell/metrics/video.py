@@ -26,8 +26,8 @@ def video_summary(result: SampledRuns) -> pl.DataFrame:
     from the flow's start until playback starts; the number and the sum of stalls, in which there
     was nothing to play; and how often the rate of a segment differs from that of the one before. A
     stall that the end of the run cuts short does not count. Segments requested in the warm-up count
-    for the startup delay alone. Source: Huang et al., "A buffer-based
-    approach to rate adaptation", SIGCOMM 2014.
+    for the startup delay alone. Source: Huang et al., "A buffer-based approach to rate adaptation",
+    SIGCOMM 2014.
 
     Returns:
         Columns seed, flow, cc, segments, bitrate_mean (bit/s), startup_delay (s), stalls,

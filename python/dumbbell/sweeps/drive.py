@@ -102,7 +102,10 @@ def run_sweep(
         store.merge()
         warnings = list(dict.fromkeys(text for point in points for text in point.warnings))
         made = (driver.total, driver.found, driver.made)
-        return Swept(Dataset(store.folder), *made, loose, driver.invalid, warnings)
+        swept = Swept(Dataset(store.folder), *made, loose, driver.invalid, warnings)
+        if driver.invalid and not store.done():
+            raise DumbbellError(f"{out}: no run counts: {'; '.join(swept.left_out)}")
+        return swept
 
 
 def _refuse_others(point: Point, *, is_real: bool) -> None:
