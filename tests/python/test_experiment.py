@@ -332,3 +332,9 @@ def test_whatever_is_laid_over_a_file_is_an_experiment_or_an_error_of_ours(text:
 def test_a_title_is_shown_without_control_characters() -> None:
     experiment = Experiment.parse(FILE.replace("Two flows", "a\\u001b[2J\\u202eb"))
     assert "<Experiment: a\\x1b[2J\\u202eb, " in repr(experiment)
+
+
+def test_the_scenario_of_an_experiment_is_that_of_the_resolved_one() -> None:
+    written = Experiment.parse(base_experiment())
+    assert written.scenario(3) == written.resolve().scenario(3)
+    assert written.resolve().resolve() == written.resolve()

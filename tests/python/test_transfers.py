@@ -152,6 +152,9 @@ def test_jain_does_not_count_flows_that_only_probe() -> None:
     probes = Flow(name="ping", cc="cubic", repeat=2, **ping)  # type: ignore[arg-type]
     alone = dumbbell.run(Experiment(links=[link], flows=[probes], duration="1 s"))
     assert metrics.fairness(alone)["jain"].to_list() == [None]
+    bulk = Flow(name="bulk", cc="cubic")
+    beside = dumbbell.run(Experiment(links=[link], flows=[probes, bulk], duration="1 s"))
+    assert "Jain" not in repr(beside)
 
 
 @pytest.mark.slow

@@ -370,18 +370,33 @@ class Experiment(_Table):
         """
         environment = Environment()
         with experiment_errors(environment):
-            return Experiment._from(self._parsed.resolve(environment))
+            resolved = Experiment._from(self._parsed.resolve(environment))
+        vars(resolved)["_is_resolved"] = True
+        return resolved
+
+    @property
+    def _whole(self) -> Experiment:
+        """The experiment as resolved: itself, if it is."""
+        return self if "_is_resolved" in vars(self) else self.resolve()
 
     def scenario(self, seed: int) -> str:
-        """What the simulator takes for one seed of a resolved experiment, as JSON."""
-        return self._parsed.scenario(seed)
+        """What the simulator takes for one seed, as JSON.
+
+        Raises:
+            ExperimentError: As `resolve`.
+        """
+        return self._whole._parsed.scenario(seed)
 
     def mahimahi_traces(self) -> dict[str, str]:
-        """The rates of a resolved experiment's links as traces of mahimahi, by the links' names.
+        """The rates of the links as traces of mahimahi, by the links' names.
 
         Links without a rate have none.
+
+        Raises:
+            ExperimentError: As `resolve`.
         """
-        return {link: text for link, text in self._parsed.mahimahi_traces() if text is not None}
+        traces = self._whole._parsed.mahimahi_traces()
+        return {link: text for link, text in traces if text is not None}
 
     def warnings(self, *, is_simulated: bool = True) -> list[str]:
         """Sentences on flows that ignore marks and, if simulated, on settings without effect."""

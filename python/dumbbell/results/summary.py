@@ -10,6 +10,7 @@ from markupsafe import Markup
 
 from dumbbell import metrics
 from dumbbell.display import Cell, Column, Table
+from dumbbell.metrics.transfers import probe_flows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -42,9 +43,14 @@ class Summary:
 
     @classmethod
     def of(cls, result: Result) -> Summary:
-        """Computes what `result` is judged by; Jain's index only of several flows."""
-        jain = metrics.fairness(result) if len(result.flow_names) > 1 else pl.DataFrame()
+        """Computes what `result` is judged by; Jain's index only of several flows that compete."""
+        jain = metrics.fairness(result) if several_compete(result) else pl.DataFrame()
         return cls(metrics.summary(result), metrics.link_summary(result), jain)
+
+
+def several_compete(result: Result) -> bool:
+    """Whether there are several flows besides those that only probe the path."""
+    return len(result.flow_names) - probe_flows(result)["flow"].n_unique() > 1
 
 
 def _marked(cc: str) -> str:
