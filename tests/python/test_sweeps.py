@@ -309,6 +309,14 @@ def test_a_sweep_is_the_same_bytes_however_many_work_on_it(swept: Swept, tmp_pat
         assert ours[0].file(table).read_bytes() == theirs[0].file(table).read_bytes()
 
 
+def test_a_query_can_look_at_two_sweeps(swept: Swept, tmp_path: Path) -> None:
+    other = run_sweep(sweep(GRID), tmp_path / "other", seeds=1).dataset
+    sql = "select count(*) as n, bool_and(b.throughput = runs.throughput) as alike from runs"
+    sql += " join beside.runs b using (point, seed)"
+    answer = query(sql, swept.dataset.folder, beside=other.folder)
+    assert answer.rows() == [(other.table("runs").height, True)]
+
+
 def test_series_are_kept_if_they_are_asked_for(tmp_path: Path) -> None:
     run_sweep(sweep('"link.bottleneck.queue" = ["1 BDP"]'), tmp_path, series=True)
     alone = run(Experiment.parse(BASE))

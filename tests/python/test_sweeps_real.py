@@ -9,9 +9,10 @@ import polars as pl
 import pytest
 
 import dumbbell
-from dumbbell import DumbbellError, ExperimentError, _core
+from dumbbell import DumbbellError, ExperimentError, ResultError, _core
 from dumbbell.engine.kernel import RunMonitor, TestbedError
 from dumbbell.metrics.intervals import Until
+from dumbbell.report.sweep import command_of
 from dumbbell.results.tables import RunOutput
 from dumbbell.sweeps import real
 from dumbbell.sweeps.drive import run_sweep
@@ -59,13 +60,17 @@ def test_runs_that_the_machine_disturbed_are_left_out_until_they_are_made_again(
     first = run_sweep(sweep, tmp_path / "out", seeds=[1, 2], backend="linux")
     assert (first.total, first.made) == (4, 2)
     assert first.left_out == [
-        "2 run(s) are invalid and left out: the machine was busy; run the sweep again to make them"
+        "2 run(s) are invalid and left out: point 0, seed 2: the machine was busy; "
+        "the same command makes them again"
     ]
     assert first.dataset.incomplete == "2 of 4 planned runs"
     assert first.dataset.table("runs")["seed"].to_list() == [1, 1]
     monkeypatch.setattr(real, "measured", simulated(set()))
     again = run_sweep(sweep, tmp_path / "out", seeds=[1, 2], backend="linux")
     assert (again.before, again.made, again.left_out) == (2, 2, [])
+    assert command_of(again.dataset).endswith("--seeds 2 --backend linux")
+    with pytest.raises(ResultError, match="holds a sweep that has real packets"):
+        run_sweep(sweep, tmp_path / "out", seeds=[1, 2])
     there = run_sweep(sweep, tmp_path / "simulated", seeds=[1, 2]).dataset
     assert not set(there.plan["run"]) & set(again.dataset.plan["run"])
     kept = pl.all().exclude("run")
@@ -79,6 +84,14 @@ def test_algorithms_that_nothing_identifies_are_run_anew_each_time(
     monkeypatch.setattr(real, "measured_by", lambda _: None)
     for _ in range(2):
         assert run_sweep(Sweep.parse(FILE), tmp_path / "out", backend="linux").made == 2
+
+
+def test_a_sweep_of_which_no_run_counts_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(real, "measured", simulated({1}))
+    with pytest.raises(DumbbellError, match=r"no run counts: 2 run\(s\) are invalid"):
+        run_sweep(Sweep.parse(FILE), tmp_path / "out", backend="linux")
 
 
 @pytest.mark.parametrize(

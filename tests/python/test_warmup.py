@@ -68,6 +68,7 @@ def test_a_flow_that_is_over_before_has_no_rate_and_no_warning() -> None:
     result = dumbbell.run(experiment(flows=flows, warmup="8 s"))
     assert metrics.throughput(result)["throughput"].is_null().to_list() == [True, False]
     assert result.flows["sent"][0] == 0
+    assert result.flows["begin"][0] == result.flows["end"][0]
     assert result.warnings == []
 
 
@@ -92,7 +93,9 @@ def test_a_sweep_leaves_it_out_too(warm: Result) -> None:
 
 
 def test_the_table_says_that_it_does_not_count(warm: Result) -> None:
-    assert "The first 8 s do not count (warm-up)." in repr(warm)
+    said = " ".join(repr(warm).split())
+    assert "each flow from its start or from 8 s to its end; together: from 8 s on" in said
+    assert "The first 8 s do not count" in said
 
 
 def test_one_that_leaves_nothing_is_refused() -> None:

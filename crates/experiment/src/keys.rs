@@ -157,8 +157,9 @@ pub static EXPERIMENT: Table = Table {
         key(
             "warmup",
             Kind::Time,
-            DefaultValue::Absent("none"),
-            "what happens before this time counts in no result, such as \"10 s\"; figures show it",
+            DefaultValue::Absent("everything counts"),
+            "how much of the start does not count in metrics and in the table of flows, such as \
+             \"10 s\"",
         ),
         key(
             "internals",

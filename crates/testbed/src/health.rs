@@ -102,7 +102,7 @@ impl Health {
         let p95 = Span::from_secs_f64(self.application_lateness.quantile(0.95).unwrap_or(0.0));
         limit(
             &mut warnings,
-            "one turn in twenty of applications was {} late",
+            "applications were woken late, one time in twenty by {} or more",
             p95,
             rtt.mul_f64(APPLICATION_P95_RTTS).max(APPLICATION_P95_FLOOR),
         );

@@ -43,7 +43,7 @@ def compare_algorithms(
     ] = None,
     duration: Annotated[str, Option(help="Length of each run.")] = "60 s",
     warmup: Annotated[
-        str | None, Option(help="How long at the start nothing counts, such as '10 s'.")
+        str | None, Option(help="How much of the start of each run does not count, such as '10 s'.")
     ] = None,
     stack: Annotated[Stack, Option(help="TCP stack.")] = "linux",
     ecn: Annotated[
@@ -124,7 +124,8 @@ def _title(question: dict[str, Any], against: str | None) -> str:
     beside = f", each against as many of {against}" if against else ""
     beside += f", beside short transfers {traffic}" if traffic else ""
     of_each = f"{question['flows']} flow(s) of each algorithm"
-    counts = f" without the first {question['warmup']}" if question["warmup"] else ""
+    warmup = question["warmup"]
+    counts = f", of which the first {warmup} do not count" if warmup else ""
     return f"{where}: {of_each}{beside}, {question['duration']}{counts}"
 
 

@@ -75,7 +75,7 @@ Json = Annotated[bool, Option("--json", help="Print one JSON object and nothing 
 Overwrite = Annotated[bool, Option("--overwrite", help="Replace another result or file at --out.")]
 OverwriteFile = Annotated[bool, Option("--overwrite", help="Replace another file.")]
 OnBackend = Annotated[Backend, Option(help="linux runs real packets in real time, as root.")]
-RetryInvalid = Annotated[int, Option(help="Attempts to repeat an invalid run.")]
+RetryInvalid = Annotated[int, Option(min=0, help="Attempts to repeat an invalid run.")]
 OnBackends = Annotated[
     Literal["simulator", "linux", "both"],
     Option(help="linux runs real packets in real time, as root; both compares the two."),

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 def answer_query(
     sql: Annotated[str, Argument(metavar="SQL", help="Query, such as 'select * from runs'.")],
     folder: Annotated[Path, Argument(metavar="FOLDER", help="Result or sweep.")],
+    beside: Annotated[
+        Path | None,
+        Option(metavar="FOLDER", help="Another one; its tables are beside.runs and so on."),
+    ] = None,
     csv: Annotated[bool, Option("--csv", help="Print CSV and nothing else.")] = False,
     json: options.Json = False,
 ) -> None:
@@ -37,8 +41,9 @@ def answer_query(
     from dumbbell.display import Column, Table
     from dumbbell.sweeps.query import query
 
-    warn_of_missing_runs(folder)
-    table = query(sql, folder).with_columns(pl.selectors.decimal().cast(pl.Float64))
+    for one in (folder, beside) if beside else (folder,):
+        warn_of_missing_runs(one)
+    table = query(sql, folder, beside=beside).with_columns(pl.selectors.decimal().cast(pl.Float64))
     if json:
         print_json({"rows": table.to_dicts()})
     elif csv:

@@ -307,7 +307,7 @@ def measured(
     scenario: str, monitor: kernel.RunMonitor, retry_invalid: int, at_once: int
 ) -> RunOutput:
     """Runs a scenario with real packets, up to so many times again while the run is invalid."""
-    for attempt in range(1, retry_invalid + 2):
+    for attempt in range(1, max(retry_invalid, 0) + 2):
         output = kernel.run_scenario(scenario, monitor, at_once=at_once)
         output.health["attempts"] = attempt
         if not output.invalid_reasons:

@@ -167,7 +167,7 @@ def _draw_panels(
         _draw_panel(axes, run, part, link)
         if part != "completion-times":
             axes.set_xlabel("")
-            _shade_warmup(axes, run)
+            _shade_warmup(axes, run, named=axes is panels[0])
         if link is not None and several_links:
             axes.set_ylabel(f"{figures.named(link)}\n{axes.get_ylabel()}")
     first, last = panels[0], panels[-1]
@@ -192,11 +192,14 @@ def _draw_panels(
         )
 
 
-def _shade_warmup(axes: Axes, run: SampledRuns) -> None:
-    """Shades the time that does not count."""
+def _shade_warmup(axes: Axes, run: SampledRuns, *, named: bool) -> None:
+    """Shades the time that does not count, and says what it is."""
     warmup = float(run.warmups["since"].item())
     if warmup:
-        axes.axvspan(0, warmup, facecolor=FAINT, alpha=0.25, linewidth=0, zorder=0)
+        axes.axvspan(0, warmup, facecolor=FAINT, alpha=0.2, linewidth=0, zorder=0)
+    if warmup and named:
+        where = axes.get_xaxis_transform()
+        axes.text(warmup / 2, 0.97, "warm-up", transform=where, size="small", ha="center", va="top")
 
 
 def _algorithms(run: SampledRuns) -> list[tuple[str, str]]:

@@ -56,6 +56,7 @@ def command_of(dataset: Dataset) -> str:
     again = f"dumbbell sweep {folder}/sweep.toml --out {folder}"
     # Others than those that a count stands for are in the file.
     again += f" --seeds {len(seeds)}" if seeds == list(range(1, len(seeds) + 1)) else ""
+    again += " --backend linux" if dataset.backend == "linux" else ""
     return again + (" --series" if set(SERIES) & set(dataset.tables) else "")
 
 

@@ -135,7 +135,10 @@ def _flows(result: Result, summary: Summary, label: Callable[[str], str]) -> Tab
     each = (
         summary.flows.with_columns(
             pl.col("flow").cast(pl.String).replace_strict(labels, return_dtype=pl.String),
-            took=pl.col("completed") - pl.col("start"),
+            # That of a flow counts, as that of a transfer, if it started after the warm-up.
+            took=pl.when(pl.col("begin") == pl.col("start")).then(
+                pl.col("completed") - pl.col("start")
+            ),
             **losses,
         )
         .group_by(*by, "seed", maintain_order=True)
@@ -176,9 +179,14 @@ def _losses(result: Result) -> dict[str, pl.Expr]:
 
 def spans(result: Result) -> list[str]:
     """What to know about the time that counts: rates over different spans do not add up."""
-    about = "Throughput: each flow from its start to its end; together: over the whole run."
-    starts = len({flow.start for flow in result.experiment.flows}) > 1
-    return [about] * starts + _uncounted(result)
+    warmup = _uncounted(result)
+    if len({flow.start for flow in result.experiment.flows}) == 1:
+        return warmup
+    span = "from its start to its end; together: over the whole run"
+    if warmup:
+        begin = result.experiment.warmup
+        span = f"from its start or from {begin} to its end; together: from {begin} on"
+    return [f"Throughput: each flow {span}.", *warmup]
 
 
 def _uncounted(result: Result) -> list[str]:

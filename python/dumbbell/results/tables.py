@@ -272,8 +272,9 @@ def _named(runs: Sequence[FinishedRun], table: str, names: _Names) -> pl.DataFra
         over = pl.Series(by_row([run.participants.duration for run in runs], np.float64))
         warm = pl.Series(by_row([run.participants.warmup for run in runs], np.float64))
         first = ["seed", "flow", "cc", "start", "begin", "end"]
-        frame = frame.with_columns(
-            begin=pl.max_horizontal("start", warm), end=pl.min_horizontal("completed", stop, over)
-        )
+        frame = frame.with_columns(end=pl.min_horizontal("completed", stop, over))
+        # None of what a flow does counts if it is over before the end of the warm-up.
+        late = pl.max_horizontal("start", pl.min_horizontal(warm, "end"))
+        frame = frame.with_columns(begin=late)
         frame = frame.select(*first, pl.all().exclude(first))
     return frame

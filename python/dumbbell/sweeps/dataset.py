@@ -87,12 +87,21 @@ class Dataset:
     def axes(self) -> Axes:
         """By the axes' names: their ``key``, and the ``unit`` of their columns (None: text)."""
         file = self.folder / PLAN
-        notes = notes_of(file)
+        notes = self._notes
         try:
             said: Axes = json.loads(notes["axes"])
         except (KeyError, ValueError):
             raise ResultError(f"{file}: says nothing of axes; run the sweep again") from None
         return said
+
+    @property
+    def backend(self) -> str:
+        """What made its runs: ``simulator`` or ``linux``."""
+        return self._notes.get("backend", "simulator")
+
+    @property
+    def _notes(self) -> dict[str, str]:
+        return notes_of(self.folder / PLAN)
 
     @property
     def toml(self) -> tuple[str, dict[str, Any]]:
@@ -162,10 +171,13 @@ def files_of(table: str, parts: list[Part]) -> list[Path]:
 class Store:
     """A sweep's folder, to write to; only one process at a time can."""
 
-    def __init__(self, folder: Path) -> None:
-        """Opens, or makes, the folder of a sweep, and clears what a killed process left."""
+    def __init__(self, folder: Path, backend: str = "simulator") -> None:
+        """Opens, or makes, the folder of a sweep, and clears what a killed process left.
+
+        All of its runs are of one backend.
+        """
         self.folder = folder
-        _check(folder)
+        _check(folder, backend)
         with ExitStack() as undo, self._writing():
             (folder / "parts").mkdir(parents=True, exist_ok=True)
             problem = "another process is writing this sweep; wait for it, or name another folder"
@@ -188,12 +200,12 @@ class Store:
         files = files_of("runs", parts(self.folder))
         return {name for file in files for name in read_table(file, ["run"])["run"]}
 
-    def write_plan(self, plan: pl.DataFrame, axes: Axes, text: str) -> None:
-        """Says which runs are meant from now on."""
+    def write_plan(self, plan: pl.DataFrame, axes: Axes, text: str, backend: str) -> None:
+        """Says which runs are meant from now on, and what makes them."""
         file = self.folder / f".{PLAN}.partial"
         with self._writing():
             write_text(self.folder / _TOML, text)
-            plan.write_parquet(file, metadata={"axes": json.dumps(axes)})
+            plan.write_parquet(file, metadata={"axes": json.dumps(axes), "backend": backend})
             _sync(file)
             file.rename(self.folder / PLAN)
 
@@ -242,8 +254,8 @@ class Store:
         return writing(self.folder, "; what is there is whole")
 
 
-def _check(folder: Path) -> None:
-    """Raises `ResultError` if the folder holds anything but a sweep."""
+def _check(folder: Path, backend: str) -> None:
+    """Raises `ResultError` if the folder holds anything but a sweep by this backend."""
     entries = folder.iterdir() if folder.is_dir() else ()
     foreign = [entry.name for entry in entries if not _OURS.fullmatch(entry.name)]
     problem = "is a file" if folder.is_file() else ""
@@ -251,6 +263,9 @@ def _check(folder: Path) -> None:
         problem = f'holds "{min(foreign)}", which is no part of a sweep, and is left alone'
     if problem:
         raise ResultError(f"{folder}: {problem}; name a folder that is new, or holds a sweep")
+    if is_dataset(folder) and (other := Dataset(folder).backend) != backend:
+        kind = {"simulator": "is simulated", "linux": "has real packets"}[other]
+        raise ResultError(f"{folder}: holds a sweep that {kind}; name another folder")
 
 
 def _groups(found: list[Part]) -> list[list[Part]]:

@@ -56,7 +56,7 @@ class Swept:
         """A sentence on the runs that the machine disturbed, if there are some."""
         count, first = len(self.invalid), next(iter(self.invalid), "")
         told = f"{count} run(s) are invalid and left out: {first}"
-        return [f"{told}; run the sweep again to make them"] if count else []
+        return [f"{told}; the same command makes them again"] if count else []
 
 
 def run_sweep(
@@ -82,7 +82,8 @@ def run_sweep(
     is_real = backend == "linux"
     for option, value in (("until-ci", until), ("dask", dask)):
         if is_real and value is not None:
-            raise DumbbellError(f"--{option}: is for the simulator")
+            instead = "; give --seeds instead" if value is until else ""
+            raise DumbbellError(f"--{option}: is for the simulator{instead}")
     numbers = sweep.seeds(seeds)
     points = []  # before the folder is made
     for point in sweep.points():
@@ -93,7 +94,7 @@ def run_sweep(
     at_once = 1 if is_real and jobs is None else jobs
     with (
         real_packets(points, retry_invalid, workers(at_once), is_real=is_real) as packets,
-        Store(Path(out)) as store,
+        Store(Path(out), backend) as store,
         _pool(at_once, dask) as (pool, count),
     ):
         driver = _Driver(sweep, points, store, pool, count, series, packets, progress, finished)
@@ -168,7 +169,8 @@ class _Driver:
         ]
         asked = _table(self.sweep, runs)
         axes = {axis.name: {"key": axis.key, "unit": axis.unit} for axis in self.sweep.axes}
-        self.store.write_plan(asked, axes, self.sweep.text)
+        backend = "linux" if self.real else "simulator"
+        self.store.write_plan(asked, axes, self.sweep.text, backend)
         if stored := self.packs.get(sorted({run.name for run in runs} - self.there)):
             self.store.add(stored)
             self.there.update(stored["runs"]["run"])

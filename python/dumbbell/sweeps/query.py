@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import duckdb
 import polars as pl
@@ -21,12 +21,19 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
+_BESIDE: Final = "beside"  # the schema of the other folder's tables
+
+
 class QueryError(DumbbellError):
     """A query that cannot be answered."""
 
 
 def query(
-    sql: str, folder: str | Path, *, tables: Mapping[str, pl.DataFrame] | None = None
+    sql: str,
+    folder: str | Path,
+    *,
+    beside: str | Path | None = None,
+    tables: Mapping[str, pl.DataFrame] | None = None,
 ) -> pl.DataFrame:
     """Answers an SQL query over the tables of a folder, in DuckDB; see ``dumbbell query``.
 
@@ -34,14 +41,19 @@ def query(
         sql: The query, such as ``"select flow, avg(cwnd) from series group by all"``.
         folder: The folder of a result or of a sweep, whose tables are the views. The ``flows``
             of both have the columns of `metrics.summary`.
+        beside: Another folder, whose tables are ``beside.runs`` and so on.
         tables: Tables that take the place of views of the same name.
 
     Raises:
-        ResultError: If `folder` is neither.
+        ResultError: If a folder is neither.
         QueryError: If the query is not valid, or gives no table.
     """
     views, made = _views(Path(folder), sql)
     made |= tables or {}
+    if beside is not None:
+        others = _views(Path(beside), sql)
+        views |= {f"{_BESIDE}.{name}": text for name, text in others[0].items()}
+        made |= {f"{_BESIDE}.{name}": table for name, table in others[1].items()}
     with (
         tempfile.TemporaryDirectory() as scratch,
         duckdb.connect(config={"python_enable_replacements": "false"}) as connection,
@@ -50,8 +62,10 @@ def query(
             file = Path(scratch) / f"{name}.parquet"
             table.write_parquet(file)
             views[name] = f"from {_read([file])}"
-        advice = f"the tables are {', '.join(views)}, and `from {min(views)} limit 1` shows columns"
+        first = min(name for name in views if "." not in name)
+        advice = f"the tables are {', '.join(views)}, and `from {first} limit 1` shows columns"
         try:
+            connection.execute(f"create schema {_BESIDE}")
             for name, definition in views.items():
                 connection.execute(f"create view {name} as {definition}")
             answer = connection.sql(sql)

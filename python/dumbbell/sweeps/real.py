@@ -56,7 +56,8 @@ class RealPackets:
                 raise
             monitor.over, monitor.cost = monitor.over + monitor.cost, 0.0
             if output.invalid_reasons:
-                monitor.invalid.append("; ".join(output.invalid_reasons))
+                where = f"point {run.point.number}, seed {run.seed}"
+                monitor.invalid.append(f"{where}: {'; '.join(output.invalid_reasons)}")
                 continue
             valid.append(run)
             outputs.append(output)

@@ -23,9 +23,10 @@ export function endOf(output: Output, scenario: Scenario, flow: number): number 
   return Math.min(...ends, Number.isNaN(completed) ? Infinity : completed);
 }
 
-/** When a flow begins to count: when it starts or the warm-up ends, whichever is later. */
+/** When a flow begins to count: when it starts or the warm-up ends, whichever is later; its end if it is over by then. */
 function beginOf(output: Output, scenario: Scenario, flow: number): number {
-  return Math.max(startOf(output, flow), (scenario.warmup_ns ?? 0) / 1e9);
+  const warmup = Math.min((scenario.warmup_ns ?? 0) / 1e9, endOf(output, scenario, flow));
+  return Math.max(startOf(output, flow), warmup);
 }
 
 function startOf(output: Output, flow: number): number {
@@ -124,7 +125,7 @@ export function summarise(output: Output, scenario: Scenario): Summary {
       rtt_mean: column("rtt_mean", flow),
       retransmission_share: column("retransmitted", flow) / Math.max(column("sent", flow), 1),
       timeouts: column("timeouts", flow),
-      took: column("completed", flow) - column("start", flow),
+      took: beginOf(output, scenario, flow) === column("start", flow) ? column("completed", flow) - column("start", flow) : NaN,
     };
   });
   const begins = scenario.flows.map((_, flow) => beginOf(output, scenario, flow));
