@@ -31,9 +31,10 @@ def answer_query(
     csv: Annotated[bool, Option("--csv", help="Print CSV and nothing else.")] = False,
     json: options.Json = False,
 ) -> None:
-    """Query a result or a sweep in SQL. Its tables are runs, flows, links, ...; DuckDB answers.
+    """Query a result or a sweep in SQL, as DuckDB has it.
 
-    The query may write files: "copy (from runs) to 'runs.csv'". It cannot change FOLDER's tables.
+    A result has the tables flows, series, links and internals, a sweep runs, flows and links. The
+    query may write files: "copy (from runs) to 'runs.csv'". It cannot change FOLDER's tables.
     """
     import polars as pl
     from rich.cells import cell_len

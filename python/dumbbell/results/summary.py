@@ -130,8 +130,7 @@ def _flows(result: Result, summary: Summary, label: Callable[[str], str]) -> Tab
     columns = [name for name in _OF_FLOWS if name != "loss_share" or name in losses]
     if not summary.flows["completed"].count():
         columns.remove("took")
-    sent = pl.max_horizontal(pl.col("sent").sum(), 1)
-    by = ["flow", "cc"]
+    sent, by = pl.col("sent").sum(), ["flow", "cc"]
     each = (
         summary.flows.with_columns(
             pl.col("flow").cast(pl.String).replace_strict(labels, return_dtype=pl.String),
@@ -144,8 +143,11 @@ def _flows(result: Result, summary: Summary, label: Callable[[str], str]) -> Tab
         .group_by(*by, "seed", maintain_order=True)
         .agg(
             pl.col([name for name in columns if name not in losses]).mean(),
-            # The sum of nothing but nulls is 0.
-            *(pl.when(pl.col(name).count() > 0).then(pl.col(name).sum() / sent) for name in losses),
+            # The sum of nothing but nulls is 0; of flows that sent nothing there is no share.
+            *(
+                pl.when(pl.col(name).count() > 0, sent > 0).then(pl.col(name).sum() / sent)
+                for name in losses
+            ),
         )
     )
     rows = [[flow, label(str(cc)), *row] for flow, cc, *row in means(each, by, columns)]
@@ -211,8 +213,8 @@ def side_by_side(results: Sequence[Result]) -> list[Table]:
 
 def _with_losses(result: Result) -> pl.DataFrame:
     """The summary of flows, with the share of losses that each can have."""
-    sent = pl.max_horizontal("sent", 1)
-    shares = {name: lost / sent for name, lost in _losses(result).items()}
+    sent = pl.col("sent")
+    shares = {name: pl.when(sent > 0).then(lost / sent) for name, lost in _losses(result).items()}
     return metrics.summary(result).with_columns(**shares)
 
 
