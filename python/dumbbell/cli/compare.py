@@ -117,6 +117,8 @@ def _print_json(found: Comparison, more: dict[str, Any], until: Until | None) ->
 
 def _title(question: dict[str, Any], against: str | None) -> str:
     """What was compared, above its table."""
+    from dumbbell.experiment.quantities import TIME
+
     template, queue, aqm, traffic = map(question.get, ("template", "queue", "aqm", "traffic"))
     parts = [template or f"{question['rate']}, {question['rtt']}"]
     parts += [f"queue {queue}"] if queue else []
@@ -125,7 +127,8 @@ def _title(question: dict[str, Any], against: str | None) -> str:
     beside += f", beside short transfers {traffic}" if traffic else ""
     of_each = f"{question['flows']} flow(s) of each algorithm"
     warmup = question["warmup"]
-    counts = f", of which the first {warmup} do not count" if warmup else ""
+    is_there = warmup and TIME.parse(warmup, zero=True)
+    counts = f", of which the first {warmup} do not count" if is_there else ""
     return f"{where}: {of_each}{beside}, {question['duration']}{counts}"
 
 
