@@ -257,8 +257,8 @@ def measurement_key(resolved: Experiment, scenario: str) -> str | None:
     """
     if any(flow.log for flow in resolved.flows):
         return None
-    builds = [_build(flow.cc) for flow in resolved.flows]
-    return None if None in builds else _hash("kernel", engine(), scenario, _machine(), builds)
+    machine = measured_by(flow.cc for flow in resolved.flows)
+    return None if machine is None else _hash("kernel", engine(), scenario, machine)
 
 
 def measured_by(algorithms: Iterable[str]) -> str | None:
@@ -267,7 +267,7 @@ def measured_by(algorithms: Iterable[str]) -> str | None:
     None as for `measurement_key`.
     """
     builds = [_build(cc) for cc in algorithms]
-    return None if None in builds else _hash("kernel", _machine(), builds)
+    return None if None in builds else _hash(_machine(), builds)
 
 
 def _build(cc: str) -> str | None:

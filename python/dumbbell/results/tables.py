@@ -273,8 +273,8 @@ def _named(runs: Sequence[FinishedRun], table: str, names: _Names) -> pl.DataFra
         warm = pl.Series(by_row([run.participants.warmup for run in runs], np.float64))
         first = ["seed", "flow", "cc", "start", "begin", "end"]
         frame = frame.with_columns(end=pl.min_horizontal("completed", stop, over))
-        # None of what a flow does counts if it is over before the end of the warm-up.
-        late = pl.max_horizontal("start", pl.min_horizontal(warm, "end"))
-        frame = frame.with_columns(begin=late)
+        # Nothing of a flow counts that is over before the end of the warm-up.
+        warm_end = pl.min_horizontal(warm, "end")
+        frame = frame.with_columns(begin=pl.max_horizontal("start", warm_end))
         frame = frame.select(*first, pl.all().exclude(first))
     return frame

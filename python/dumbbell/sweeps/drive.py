@@ -247,8 +247,9 @@ class _Driver:
     ) -> tuple[Future[Tables], ChunkMonitor]:
         """Lets a worker make a chunk of runs."""
         if self.real:
-            monitor = self.real.monitor(chunk)
-            return self.pool.submit(self.real.measure, chunk, self.series, monitor), monitor
+            [run] = chunk
+            monitor = self.real.monitor(run)
+            return self.pool.submit(self.real.measure, run, self.series, monitor), monitor
         monitor = ChunkMonitor(sum(run.point.cost for run in chunk))
         args = (chunk, built, self.series, *((monitor,) if local else ()))
         return self.pool.submit(simulate, *args), monitor

@@ -34,35 +34,30 @@ class RealPackets:
     retry_invalid: int
     at_once: int
 
-    def monitor(self, runs: Sequence[Run]) -> ChunkMonitor:
-        """What shows how far some runs are."""
-        return ChunkMonitor(sum(run.point.cost for run in runs), kernel.RunMonitor())
+    def monitor(self, run: Run) -> ChunkMonitor:
+        """What shows how far a run is."""
+        return ChunkMonitor(run.point.cost, kernel.RunMonitor())
 
-    def measure(self, runs: Sequence[Run], series: bool, monitor: ChunkMonitor) -> Tables:
-        """Makes some runs; returns what is kept of those that are valid, as `work.simulate`.
+    def measure(self, run: Run, series: bool, monitor: ChunkMonitor) -> Tables:
+        """Makes a run; returns what is kept of it, as `work.simulate`.
 
-        Those that the machine disturbed are named in `monitor`, with the reasons.
+        Of one that the machine disturbed nothing is kept, and `monitor` has the reasons.
         """
-        valid, outputs, scenarios = [], [], []
-        for run in runs:
-            scenario = json.loads(run.point.scenario) | {"seed": run.seed}
-            monitor.cost, monitor.point = run.point.cost, run.point.number
-            assert isinstance(monitor.run, kernel.RunMonitor), "it is this class's"
-            what = kernel.for_kernel(json.dumps(scenario), self.names)
-            try:
-                output = measured(what, monitor.run, self.retry_invalid, self.at_once)
-            except Exception as error:
-                setattr(error, FAILED_POINT, run.point.number)
-                raise
-            monitor.over, monitor.cost = monitor.over + monitor.cost, 0.0
-            if output.invalid_reasons:
-                where = f"point {run.point.number}, seed {run.seed}"
-                monitor.invalid.append(f"{where}: {'; '.join(output.invalid_reasons)}")
-                continue
-            valid.append(run)
-            outputs.append(output)
-            scenarios.append(scenario)
-        return judged(valid, outputs, scenarios, series) if valid else {}
+        scenario = json.loads(run.point.scenario) | {"seed": run.seed}
+        monitor.cost, monitor.point = run.point.cost, run.point.number
+        assert isinstance(monitor.run, kernel.RunMonitor), "it is this class's"
+        what = kernel.for_kernel(json.dumps(scenario), self.names)
+        try:
+            output = measured(what, monitor.run, self.retry_invalid, self.at_once)
+        except Exception as error:
+            setattr(error, FAILED_POINT, run.point.number)
+            raise
+        monitor.over, monitor.cost = monitor.cost, 0.0
+        if output.invalid_reasons:
+            where = f"point {run.point.number}, seed {run.seed}"
+            monitor.invalid.append(f"{where}: {'; '.join(output.invalid_reasons)}")
+            return {}
+        return judged([run], [output], [scenario], series)
 
 
 @contextmanager
