@@ -99,7 +99,7 @@ def print_records(columns: Sequence[str], cells: Sequence[Sequence[str]]) -> Non
 def progress_bar(title: str = "") -> Iterator[Progress]:
     """Shows progress bars on the terminal once the work has taken `PATIENCE`.
 
-    Where there is no terminal, a line says now and then how far it is.
+    Without a terminal it prints a line every `_LINE_EVERY` seconds.
     """
     began, lock = time.monotonic(), Lock()
     told = began

@@ -47,10 +47,10 @@ def sweep_file(
     from dumbbell.sweeps.result import SweepResult
 
     until = options.parse_until(context, until_ci, metric, max_seeds, METRICS)
-    if backend == "simulator":
+    is_real = backend == "linux"
+    if not is_real:
         options.refuse_given(context, ("retry_invalid",), "goes with --backend linux")
     began = time.perf_counter()
-    is_real = backend == "linux"
     folder = out or Path("results") / (f"{file.stem}-linux" if is_real else file.stem)
     sweep = Sweep.load(file, overrides=assignments or [])
     with _live(file.name, sweep) as (progress, finished):

@@ -244,7 +244,7 @@ class Experiment(_Table):
         seeds: How many seeds to run it with, or which ones.
         sample: The interval at which the flows are sampled; ``"100 ms"`` if not given, or more if
             this gave over a million rows.
-        warmup: What happens before this time counts in no result; figures show it.
+        warmup: How much of the start does not count in metrics and in the table of flows.
         internals: Whether the algorithms' internals are sampled; None for true with at most 100
             flows.
         start_jitter: How much later, at random, each flow may start.

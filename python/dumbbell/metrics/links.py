@@ -30,13 +30,15 @@ def utilisation(
         Columns seed, link, utilisation (0 to 1; a bucket that is not empty at a later `since` may
         let pass more than that).
     """
+    links = _counted(result, since)
+    return _used(result, links if until is None else links.filter(pl.col("t") <= until + MICRO))
+
+
+def _used(result: Runs, links: pl.DataFrame) -> pl.DataFrame:
+    """The `utilisation` from the first to the last of some samples of each link."""
     t, sent = pl.col("t"), pl.col("sent_bytes")
-    last = float("inf") if until is None else until
-    spans = (
-        _counted(result, since)
-        .filter(t <= last + MICRO)
-        .group_by(LINK, maintain_order=True)
-        .agg(used=8 * (sent.last() - sent.first()), begin=t.first(), end=t.last())
+    spans = links.group_by(LINK, maintain_order=True).agg(
+        used=8 * (sent.last() - sent.first()), begin=t.first(), end=t.last()
     )
     share = pl.col("used") / pl.Series(result.capacities(spans), dtype=pl.Float64)
     return spans.select(*LINK, utilisation=share)
@@ -59,13 +61,11 @@ def link_summary(result: Runs) -> pl.DataFrame:
     Returns:
         Columns seed, link, utilisation (0 to 1), queue_mean (bytes), dropped, lost (packets).
     """
-    lost = pl.col("dropped", "lost")
-    last = (
-        _counted(result)
-        .group_by(LINK, maintain_order=True)
-        .agg(pl.col("queue_bytes").mean().alias("queue_mean"), lost.last() - lost.first())
+    links, lost = _counted(result), pl.col("dropped", "lost")
+    last = links.group_by(LINK, maintain_order=True).agg(
+        pl.col("queue_bytes").mean().alias("queue_mean"), lost.last() - lost.first()
     )
-    return utilisation(result).join(last, on=LINK, maintain_order="left")
+    return _used(result, links).join(last, on=LINK, maintain_order="left")
 
 
 def link_windows(result: Runs, *, width: float = 1.0) -> pl.DataFrame:

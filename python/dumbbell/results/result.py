@@ -53,7 +53,7 @@ class Result:
         experiment: The experiment as resolved.
         meta: version, seeds, machine, wall_s, data_packets, events.
         flows: One row per seed and flow: start, begin (its start or the end of the warm-up,
-            whichever is later), end, completed, and what counted from begin to end: sent,
+            whichever is later, but at most end), end, completed, and what counted since then: sent,
             retransmitted, lost, delivered, received, timeouts, recoveries, spurious, base_rtt,
             queue_delay_mean, queue_delay_p50, queue_delay_p95, queue_delay_p99, rtt_mean,
             rtt_samples.

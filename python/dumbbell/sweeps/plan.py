@@ -79,7 +79,10 @@ class Point:
         return flows
 
     def run(self, seed: int, *, series: bool, machine: str = "") -> Run:
-        """The run of it with a seed, with or without time series; `machine` makes real packets."""
+        """The run of it with a seed, with or without time series.
+
+        `machine` identifies what runs it with real packets; the simulator is the empty text.
+        """
         facts = f"{build()}{machine} {series} {seed} {self.scenario}"
         return Run(hashlib.sha256(facts.encode()).hexdigest()[:16], self, seed)
 
