@@ -2,7 +2,8 @@
 
     python scripts/pages/dossiers_page.py docs [PATHS]
 
-It takes two hours on two processors, and goes on from what ``results/dossiers`` has. What
+With PATHS it evaluates them on as many paths, and goes on from what ``results/dossiers`` has: two
+hours on two processors for 100. Without, it takes the ``dossiers.json`` that is there. What
 `dossiers_linux.py` measured is put into the page.
 """
 
@@ -11,7 +12,9 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+import polars as pl
 
 from dumbbell import _core
 from dumbbell.display import Column
@@ -19,18 +22,20 @@ from dumbbell.dossier.bench import Bench
 from dumbbell.dossier.clauses import clauses
 from dumbbell.dossier.evaluation import Evaluation
 from dumbbell.dossier.outcome import Finding
+from dumbbell.dossier.verdict import Share
 from dumbbell.dossier.words import label, with_unit
 from dumbbell.experiment.files import write_text
+from dumbbell.figures import styled, svg
+from dumbbell.figures.heat import heat_map
+from dumbbell.figures.style import PAGE, pyplot_figure
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _COUPLED: Final = ("lia", "olia", "balia", "wvegas", "dbac")
 """What differs from Reno or Vegas on several paths only."""
 
-_MARKS: Final = {
-    "for": "+",
-    "against": "\N{MINUS SIGN}",
-    "inconclusive": "\N{MIDDLE DOT}",
-    "reference": "=",
-}
+_CELLS: Final = {"for": "{:.0f}", "against": "**{:.0f}**", "inconclusive": "({:.0f})"}
 
 _COMPARED: Final = {
     "better": "\N{BLACK UP-POINTING TRIANGLE}",
@@ -43,10 +48,16 @@ _INTRODUCTION: Final = """\
 # Algorithms by RFC 9743
 
 The verdicts of [dossiers](../reference/dossiers.md) on the built-in algorithms with their defaults,
-{paths} random paths for each scenario. +: evidence for, \N{MINUS SIGN}: evidence against,
-\N{MIDDLE DOT}: open, =: what others are compared with. It is no ranking: the limits are ours, and
-some clauses ask for what an algorithm was not made for. Coupled algorithms are left out, because
-the scenarios have one path.
+{paths} random paths for each scenario. A number is the share of paths in % that are beyond a
+limit, by the clause's measure with the largest. **Bold**: evidence against, as with a confidence
+of 95 % more than a tenth of all such paths are beyond. Plain: evidence for, less than a tenth. In
+brackets: open. =: what others are compared with. It is no ranking: the limits are ours, and some
+clauses ask for what an algorithm was not made for. Coupled algorithms are left out, because the
+scenarios have one path.
+
+![Shares of paths beyond the limits, by algorithm and clause](../figures/dossiers.svg)
+
+*The numbers of the table. Lighter: on more paths beyond the limit.*
 """
 
 _STANDARD: Final = """\
@@ -66,7 +77,7 @@ interval.
 
 <!-- not run: takes two hours -->
 ```sh
-.venv/bin/python scripts/pages/dossiers_page.py docs # this page
+.venv/bin/python scripts/pages/dossiers_page.py docs 100 # this page
 sudo .venv/bin/python scripts/pages/dossiers_linux.py docs # the runs with real packets
 dumbbell evaluate bbr3 --out dossier # one algorithm, with the search for the worst paths
 ```
@@ -138,36 +149,88 @@ def _of_algorithm(cc: str, findings: list[Finding]) -> dict[str, Any]:
     }
 
 
-def _marks(found: dict[str, Any], key: str, marks: dict[str, str]) -> str:
-    """A table of the marks of all algorithms, clause by clause."""
+def _shares(data: dict[str, Any]) -> pl.DataFrame:
+    """By algorithm and clause: the verdict, and the largest share of the measures that have it."""
+    rows = []
+    for cc, found in data["algorithms"].items():
+        for clause in clauses():
+            verdict = found["clauses"][clause.section]
+            counted = [one for one in clause.measures if one.reference != cc]
+            shares = [Share(*found["measures"][one.id][:2]) for one in counted]
+            most = max((one.value for one in shares if one.verdict == verdict), default=None)
+            rows.append((cc, clause.section, verdict, most))
+    return pl.DataFrame(rows, ["cc", "section", "verdict", "share"], orient="row")
+
+
+def _table(lines: Iterable[tuple[str, Iterable[str]]]) -> str:
+    """Cells of all algorithms, clause by clause, as Markdown."""
     sections = [clause.section for clause in clauses()]
-    lines = [f"| | {' | '.join(sections)} |", f"|---|{'---|' * len(sections)}"]
-    for cc, one in found.items():
-        cells = [marks[one[key][section]] for section in sections]
-        lines.append(f"| {label(cc)} | {' | '.join(cells)} |")
-    return "\n".join(lines)
+    head = [f"| | {' | '.join(sections)} |", f"|---|{'---|' * len(sections)}"]
+    return "\n".join([*head, *(f"| {label(cc)} | {' | '.join(cells)} |" for cc, cells in lines)])
 
 
-def write(docs: Path, paths: int) -> Path:
-    """Evaluates all algorithms, and writes page and data into `docs`."""
+def _cell(verdict: str, share: float | None) -> str:
+    return "=" if share is None else _CELLS[verdict].format(100 * share)
+
+
+def _draw(shares: pl.DataFrame, path: Path) -> None:
+    """The shares of all algorithms and clauses as a heat map."""
+    names = [shares[axis].unique(maintain_order=True).to_list() for axis in ("section", "cc")]
+    names[1].reverse()  # the first row of the table is at the top
+    places = [pl.col("section"), pl.col("cc")]
+    cells = shares.with_columns(
+        at.replace_strict(order, range(len(order)), return_dtype=pl.Int64)
+        for at, order in zip(places, names, strict=True)
+    )
+    known = cells.drop_nulls()
+    with styled():
+        figure = pyplot_figure()(figsize=(PAGE, 0.9 * PAGE))
+        axes = figure.subplots()
+        heat_map(axes, known, "section", "cc", "share", low=0, high=1, text=_percent)
+        axes.set_xticks(range(len(names[0])), names[0], rotation=60)
+        axes.set_yticks(range(len(names[1])), [label(cc) for cc in names[1]])
+        axes.tick_params(top=True, labeltop=True, bottom=False, labelbottom=False)
+        write_text(path, svg(figure))
+
+
+def _percent(cell: dict[str, Any]) -> str:
+    return f"{100 * cell['share']:.0f}"
+
+
+def write(docs: Path, data: dict[str, Any]) -> Path:
+    """Writes page, figure and data into `docs`."""
     file = docs / "explanation/dossiers.json"
-    found = _evaluated(paths)
+    shares, found = _shares(data), data["algorithms"]
+    by_algorithm = shares.group_by("cc", maintain_order=True)
+    cells = {str(cc): list(map(_cell, of["verdict"], of["share"])) for (cc,), of in by_algorithm}
+    beside = {cc: [_COMPARED[mark] for mark in one["beside"].values()] for cc, one in found.items()}
     named = [f"| {clause.section} | {clause.title} |" for clause in clauses()]
     page = [
-        _INTRODUCTION.format(paths=paths),
-        _marks(found, "clauses", _MARKS),
+        _INTRODUCTION.format(paths=data["paths"]),
+        _table(cells.items()),
         "\n".join(["| section | clause |", "|---|---|", *named]),
         _STANDARD,
-        _marks(found, "beside", _COMPARED),
+        _table(beside.items()),
         _with_kernel(file.with_name("dossiers-linux.json")),
         _AGAIN,
     ]
     path = docs / "explanation/dossiers.md"
     write_text(path, "\n\n".join(part.strip() for part in page if part) + "\n")
-    data = {"version": _core.__version__, "paths": paths, "algorithms": found}
     write_text(file, json.dumps(data) + "\n")
+    _draw(shares, docs / "figures/dossiers.svg")
     return path
 
 
+def main() -> None:
+    """Evaluates the algorithms on as many paths, or takes the data that are there."""
+    docs = Path(sys.argv[1])
+    if sys.argv[2:]:
+        paths = int(sys.argv[2])
+        data = {"version": _core.__version__, "paths": paths, "algorithms": _evaluated(paths)}
+    else:
+        data = json.loads((docs / "explanation/dossiers.json").read_text())
+    print(write(docs, data))
+
+
 if __name__ == "__main__":
-    print(write(Path(sys.argv[1]), int(sys.argv[2] if sys.argv[2:] else 100)))
+    main()

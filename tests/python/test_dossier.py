@@ -24,7 +24,7 @@ from dumbbell.dossier import Dossier, bench, evaluate, real
 from dumbbell.dossier.clauses import choose, clauses, needs_series, untested
 from dumbbell.dossier.evaluation import REFERENCES
 from dumbbell.dossier.measures import KINDS, Runs, values, with_enough_flows
-from dumbbell.dossier.outcome import Evidence, Options
+from dumbbell.dossier.outcome import Evidence, Finding, Options
 from dumbbell.dossier.packs import Pack, Packed
 from dumbbell.dossier.page import again
 from dumbbell.dossier.scenarios import FOLDER, Scenario
@@ -147,6 +147,22 @@ def test_one_measure_against_an_algorithm_is_a_verdict_on_the_clause() -> None:
     assert together(["for", "for"]) == "for"
     assert together(["reference", "inconclusive"]) == "inconclusive"
     assert together(["reference"]) == "reference"
+
+
+def test_a_clause_shows_the_largest_share_that_has_its_verdict() -> None:
+    clause = next(one for one in clauses() if one.section == "5.1.5")
+    (measure,) = clause.measures
+
+    def finding(*beyond: int) -> Finding:
+        shares = [{"reno": Share(one, 100), "cubic": Share(0, 100)} for one in beyond]
+        none = pl.DataFrame()
+        return Finding(clause, [Evidence(measure, none, its, none) for its in shares])
+
+    assert finding(20, 48, 9).mark("reno") == "against 48 %"
+    assert finding(0, 9).mark("reno") == "open 9 %"
+    assert finding(0, 3).mark("reno") == "for 3 %"
+    assert finding(0, 3).mark("cubic") == "reference"  # CUBIC's is the time of comparison
+    assert finding(0, 3).mark("bbr") == "—"
 
 
 def test_six_paths_of_one_kind_and_none_of_the_other_are_a_difference() -> None:

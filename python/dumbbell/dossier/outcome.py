@@ -132,6 +132,20 @@ class Finding:
         """The verdict on an algorithm, by all measures."""
         return together(one.verdict(cc) for one in self.evidence)
 
+    def most(self, cc: str) -> Share | None:
+        """The largest share of the measures that have the verdict; None without one to show."""
+        verdict = self.verdict(cc)
+        if verdict in {"reference", "not tested"}:
+            return None
+        shares = [one.shares[cc] for one in self.evidence if one.verdict(cc) == verdict]
+        return max(shares, key=lambda share: share.value)
+
+    def mark(self, cc: str) -> str:
+        """The verdict for a table, with the share of paths that are beyond the limit."""
+        most = self.most(cc)
+        mark = MARKS[self.verdict(cc)]
+        return f"{mark} {100 * most.value:.0f} %" if most else mark
+
     def beside(self, cc: str) -> Comparison:
         """How the algorithm compares with a standard one, by all measures."""
         return combined(self.pairs(cc))
@@ -245,13 +259,13 @@ class Dossier:
         """The clauses, with the verdict on each algorithm and how it compares with a standard."""
         rows = [
             [f"{finding.clause.section} {finding.clause.title}"]
-            + [MARKS[finding.verdict(cc)] for cc in self.algorithms]
+            + [finding.mark(cc) for cc in self.algorithms]
             + [BESIDE[finding.beside(self.cc)]]
             for finding in self.findings
         ]
         labels = [label(cc) for cc in self.algorithms]
         titles = [*labels, f"Beside {label(standard(self.cc))}"]
-        return Table([Column("Evidence for or against"), *map(Column, titles)], rows)
+        return Table([Column("Evidence, paths beyond a limit"), *map(Column, titles)], rows)
 
     def depths(self) -> Table | None:
         """On how many paths a measure is beyond its limit, by the depth of the queue."""

@@ -12,7 +12,7 @@ from dumbbell.dossier import words
 from dumbbell.dossier.clauses import SIMPLEST
 from dumbbell.dossier.measures import standard
 from dumbbell.dossier.scenarios import Scenario
-from dumbbell.dossier.verdict import BESIDE, MARKS, TOLERATED, WORDS
+from dumbbell.dossier.verdict import BESIDE, TOLERATED, WORDS
 from dumbbell.experiment.files import write_text
 from dumbbell.figures.spread import distributions
 from dumbbell.report import page
@@ -50,7 +50,6 @@ def write_dossier(of: Dossier) -> Path:
         packs=[(one, one.tables(of.algorithms)) for one in of.packs],
         words=WORDS,
         question=words.question,
-        marks=MARKS,
         lab=lab.NAME,
         tolerated=TOLERATED,
         version=_core.__version__,
@@ -94,7 +93,7 @@ def write_side_by_side(dossiers: Sequence[Dossier], out: Path) -> Path:
     """Writes ``index.html`` into `out`: the verdicts of several dossiers beside each other."""
     path = out / "index.html"
     rows = [
-        (finding.clause, [one.findings[at].verdict(one.cc) for one in dossiers])
+        (finding.clause, [(one.findings[at], one.cc) for one in dossiers])
         for at, finding in enumerate(dossiers[0].findings)
     ]
     links = [(words.label(one.cc), f"{one.folder.relative_to(out)}/index.html") for one in dossiers]
@@ -103,7 +102,6 @@ def write_side_by_side(dossiers: Sequence[Dossier], out: Path) -> Path:
         "dossiers.html.j2",
         links=links,
         rows=rows,
-        marks=MARKS,
         tolerated=TOLERATED,
         version=_core.__version__,
     )
@@ -112,8 +110,8 @@ def write_side_by_side(dossiers: Sequence[Dossier], out: Path) -> Path:
 
 def _finding(of: Dossier, finding: Finding) -> dict[str, Any]:
     return {
+        "of": finding,
         "clause": finding.clause,
-        "verdicts": {cc: finding.verdict(cc) for cc in of.algorithms},
         "beside": BESIDE[finding.beside(of.cc)],
         "evidence": [_evidence(of, one) for one in finding.evidence],
     }

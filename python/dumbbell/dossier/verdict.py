@@ -38,8 +38,8 @@ WORDS: Final[dict[Verdict, str]] = {
 """How a verdict is written."""
 
 MARKS: Final[dict[Verdict, str]] = {
-    "for": "+ for",
-    "against": "\N{MINUS SIGN} against",
+    "for": "for",
+    "against": "against",
     "inconclusive": "open",
     "not tested": "—",
     "reference": "reference",
