@@ -175,7 +175,11 @@ impl<'a> Resolver<'a> {
             duration: canonical(&TIME, &experiment.duration),
             seeds: Seeds::List(experiment.seeds.list()),
             sample: Some(TIME.format(sample)),
-            warmup: experiment.warmup.as_deref().map(|text| canonical(&TIME, text)),
+            warmup: experiment
+                .warmup
+                .as_deref()
+                .filter(|text| checked(&TIME, text) > 0)
+                .map(|text| canonical(&TIME, text)),
             internals: Some(
                 experiment.internals.unwrap_or(experiment.flow_count() <= MAX_INSPECTED),
             ),

@@ -10,6 +10,9 @@ use crate::{Backlog, DropReason, Limit, LinkConfig, LinkStatistics, Packet};
 use dumbbell_units::{Span, Time};
 use std::collections::VecDeque;
 
+/// Packets from which on a ring grows slowly.
+const LARGE: usize = 1 << 16;
+
 #[derive(Clone, Debug)]
 pub(crate) struct PlainLink<P> {
     ring: VecDeque<InTransit<P>>,
@@ -84,7 +87,18 @@ impl<P: Packet> PlainLink<P> {
     fn accept(&mut self, departure: Time, size: u32, packet: P) {
         self.accepted += 1;
         self.accepted_bytes += u64::from(size);
+        if self.ring.len() == self.ring.capacity() {
+            self.grow();
+        }
         self.ring.push_back(InTransit { departure, packet });
+    }
+
+    /// Makes room: twice as much, in a large ring a quarter more. Its packets go round, so that all
+    /// of its room is in memory.
+    #[cold]
+    fn grow(&mut self) {
+        let room = self.ring.len();
+        self.ring.reserve_exact(if room < LARGE { room.max(4) } else { room / 4 });
     }
 
     /// Queues a packet for a transmitter of constant rate; returns its departure. The backlog is

@@ -94,7 +94,7 @@ impl SeriesRow {
 }
 
 impl Flows {
-    /// What was counted since an earlier table of the same flows; delays are those of this table.
+    /// Each row [since](FlowRow::since) that of an earlier table of the same flows.
     #[must_use]
     pub fn since(&self, earlier: &Flows) -> Flows {
         let mut table = Flows::with_capacity(self.flow.len());
@@ -124,7 +124,8 @@ impl FlowRow {
         FlowRow { rtt_mean, rtt_samples: samples, ..self }
     }
 
-    /// What was counted since an earlier row of the flow; delays are those of this row.
+    /// The counters less those of an earlier row of the flow, and the mean round-trip time since then;
+    /// queueing delays stay as they are.
     #[must_use]
     pub fn since(self, earlier: &FlowRow) -> FlowRow {
         let sum = |row: &FlowRow| row.rtt_mean.unwrap_or(0.0) * row.rtt_samples as f64;

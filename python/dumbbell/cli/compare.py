@@ -97,7 +97,7 @@ def compare_algorithms(
     if json:
         _print_json(found, {"wall_s": wall, "question": question}, until)
     else:
-        _print(found, _title(question, against), until)
+        _print(found, _title(found, question, against), until)
     if out is not None:
         from dumbbell.figures import FINE, save
 
@@ -115,10 +115,8 @@ def _print_json(found: Comparison, more: dict[str, Any], until: Until | None) ->
     output.print_json({"flows": found.flows.to_dicts(), "algorithms": table, "meta": meta})
 
 
-def _title(question: dict[str, Any], against: str | None) -> str:
+def _title(found: Comparison, question: dict[str, Any], against: str | None) -> str:
     """What was compared, above its table."""
-    from dumbbell.experiment.quantities import TIME
-
     template, queue, aqm, traffic = map(question.get, ("template", "queue", "aqm", "traffic"))
     parts = [template or f"{question['rate']}, {question['rtt']}"]
     parts += [f"queue {queue}"] if queue else []
@@ -126,9 +124,8 @@ def _title(question: dict[str, Any], against: str | None) -> str:
     beside = f", each against as many of {against}" if against else ""
     beside += f", beside short transfers {traffic}" if traffic else ""
     of_each = f"{question['flows']} flow(s) of each algorithm"
-    warmup = question["warmup"]
-    is_there = warmup and TIME.parse(warmup, zero=True)
-    counts = f", of which the first {warmup} do not count" if is_there else ""
+    (warmup,) = {result.experiment.warmup for result in found.results.values()}
+    counts = f", of which the first {warmup} do not count" if warmup else ""
     return f"{where}: {of_each}{beside}, {question['duration']}{counts}"
 
 

@@ -193,8 +193,8 @@ def spans(result: Result) -> list[str]:
 
 def _uncounted(result: Result) -> list[str]:
     """That the warm-up does not count, if there is one."""
-    has_warmup = result.warmups["since"].max() != 0
-    return [f"The first {result.experiment.warmup} do not count (warm-up)."] * has_warmup
+    warmup = result.experiment.warmup
+    return [f"The first {warmup} do not count (warm-up)."] if warmup else []
 
 
 def side_by_side(results: Sequence[Result]) -> list[Table]:
