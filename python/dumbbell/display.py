@@ -23,6 +23,7 @@ Cell: TypeAlias = "str | float | Interval | None"
 """Text as it shall stand, a number in the unit of result tables, or one with an interval."""
 
 _NONE: Final = "—"
+_DETAIL: Final = 8  # from this priority on a column is left out where a table is too wide
 _NARROWEST: Final = 20  # no column of text is made narrower than this, characters
 
 
@@ -51,8 +52,8 @@ class Column:
     number: bool = False  # whether it holds numbers, which are aligned to the right
     unit: str = ""  # the unit that its numbers are shown in; it stands in the heading
     scale: float = 1.0  # what numbers are multiplied by to be in that unit
-    # Columns with larger numbers are dropped first where a table is too wide; one with 0 is never
-    # dropped.
+    # Columns with larger numbers are moved first where a table is too wide, below the others or,
+    # from `_DETAIL` on, away; one with 0 names the row and stays.
     priority: int = 0
     decimals: int = 0  # the fewest decimals of its numbers, unless all of them are whole
     lowest: float = -math.inf  # what the quantity can be, in the unit of result tables
@@ -158,31 +159,37 @@ class Table:
     def text(self, width: int | None = None, strong: Callable[[str], str] = str) -> str:
         """The table as lines of text, without its note: headings, then rows; no word is broken.
 
-        Columns are dropped by their `priority` until the lines fit into `width`, and a last line
-        names them; then the widest text is put on several lines. `strong` makes headings stand out.
+        Where the lines do not fit into `width`, the columns with the largest `priority` follow in
+        lines of their own; of those that are details a last line has the names. Then the widest
+        text is put on several lines. `strong` makes headings stand out.
         """
         cells = list(zip(*self._cells(), strict=True)) or [()] * len(self.columns)
         blocks = [_Block(*both) for both in zip(self.columns, cells, strict=True)]
-        dropped: list[Column] = []
-        while width is not None and sum(block.width + 2 for block in blocks) - 2 > width:
-            last = max(blocks, key=lambda block: block.column.priority)
-            if last.column.priority == 0:
-                break
-            blocks.remove(last)
-            dropped.insert(0, last.column)
+        shown, left = _fitting(blocks, width)
+        lines = self._lines(shown, width, strong)
+        details = [block for block in left if block.column.priority >= _DETAIL]
+        left = [block for block in left if block not in details]
+        labels = [block for block in shown if block.column.priority == 0]
+        while left:
+            shown, left = _fitting([*labels, *left], width)
+            lines += ["", *self._lines(shown, width, strong)]
+        if details:
+            said = f"Not shown, for want of width: {', '.join(b.column.title for b in details)}."
+            lines += ["", *textwrap.wrap(said, width or sys.maxsize)]
+        return "\n".join(lines)
+
+    def _lines(
+        self, blocks: Sequence[_Block], width: int | None, strong: Callable[[str], str]
+    ) -> list[str]:
         texts = [block for block in blocks if not block.column.number]
         if width is not None and texts:
-            excess = sum(block.width + 2 for block in blocks) - 2 - width
-            max(texts, key=lambda block: block.width).narrow(excess)
+            max(texts, key=lambda block: block.width).narrow(_width(blocks) - width)
         tallest = max(len(block.head) for block in blocks)
         heads = [[""] * (tallest - len(block.head)) + block.head for block in blocks]
         lines = [strong(line) for line in _side_by_side(blocks, heads)]
         for row in range(len(self.rows)):
             lines += _side_by_side(blocks, [block.rows[row] for block in blocks])
-        if dropped:
-            said = f"Not shown, for want of width: {', '.join(c.title for c in dropped)}."
-            lines += ["", *textwrap.wrap(said, width or sys.maxsize)]
-        return "\n".join(lines)
+        return lines
 
     def __str__(self) -> str:
         """The table and its note, in 80 columns."""
@@ -229,6 +236,22 @@ class _Block:
         """A line of it, as wide as the column."""
         space = " " * (self.width - cell_len(line))
         return space + line if self.column.number else line + space
+
+
+def _width(blocks: Sequence[_Block]) -> int:
+    return sum(block.width + 2 for block in blocks) - 2
+
+
+def _fitting(blocks: Sequence[_Block], width: int | None) -> tuple[list[_Block], list[_Block]]:
+    """The columns that fit into the width, and those that do not; both in their order."""
+    shown = list(blocks)
+    while width is not None and _width(shown) > width:
+        last = max(shown, key=lambda block: block.column.priority)
+        # Beside the labels there is always one.
+        if last.column.priority == 0 or sum(one.column.priority > 0 for one in shown) == 1:
+            break
+        shown.remove(last)
+    return shown, [block for block in blocks if block not in shown]
 
 
 def _side_by_side(blocks: Sequence[_Block], columns: Sequence[Sequence[str]]) -> list[str]:
