@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -13,7 +14,7 @@ from dumbbell import ExperimentError, OverwriteError, Result, metrics
 if TYPE_CHECKING:
     from pathlib import Path
 
-_OF_TRAFFIC = ["completion_p50", "completion_p99"]
+_OF_TRAFFIC = ["completed_share", "completion_p50", "completion_p99"]
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +97,7 @@ def test_traffic_beside_shows_how_long_short_transfers_take() -> None:
         queue="4 BDP",
         duration="20 s",
     )
-    assert found.runs.columns[-4:] == ["rival_throughput", "harm", *_OF_TRAFFIC]
+    assert found.runs.columns[-5:] == ["rival_throughput", "harm", *_OF_TRAFFIC]
     cubic = found.results["cubic"]
     times = metrics.transfer_summary(cubic).row(0, named=True)
     assert found.runs.row(0, named=True)["completion_p50"] == times["completion_p50"]
@@ -105,6 +106,16 @@ def test_traffic_beside_shows_how_long_short_transfers_take() -> None:
     left = metrics.group_throughput(rival)["throughput"].item()
     assert found.runs["rival_throughput"][0] == left
     assert "p99" in str(found.table())
+
+
+def test_transfers_that_do_not_end_are_in_the_table_and_in_no_bar() -> None:
+    found = dumbbell.compare(["cubic", "bbr"], template="lte", traffic="poisson(load=0.3)")
+    cubic, bbr = found.runs.iter_rows(named=True)
+    assert cubic["completed_share"] < bbr["completed_share"] < 1
+    assert cubic["completion_p99"] == bbr["completion_p99"] == math.inf
+    bars = [panel for panel in found.plot().axes if "completion" in panel.get_xlabel()]
+    assert len(bars) == 2
+    assert all(jain > 0.5 for jain in found.runs["jain"])  # of the two flows, without the transfers
 
 
 def test_results_are_written_into_folders_and_another_comparison_is_refused(

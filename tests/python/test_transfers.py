@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -10,6 +11,7 @@ from polars.testing import assert_frame_equal
 
 import dumbbell
 from dumbbell import Experiment, ExperimentError, Flow, Link, Result, metrics
+from dumbbell.metrics.transfers import over_transfers, survival
 from dumbbell.results.summary import side_by_side
 
 if TYPE_CHECKING:
@@ -87,10 +89,33 @@ def test_percentiles_and_slowdown_are_those_of_the_transfers(result: Result) -> 
     times = metrics.completion_times(result).filter(seed=1)
     row = metrics.transfer_summary(result).row(0, named=True)
     assert row["transfers"] == times.height
-    assert row["completion_p99"] == times["took"].quantile(0.99, "linear")
+    assert 0.9 < row["completed_share"] < 0.99
+    assert row["completion_p99"] in times["took"].to_list()
     one = times.drop_nulls("took").row(0, named=True)
     assert one["slowdown"] == pytest.approx(one["took"] / (0.04 + 8 * one["bytes"] / 20e6))
     assert row["load_offered"] == pytest.approx(8 * sum(times["bytes"]) / 20e6 / 20)
+
+
+def test_percentiles_of_complete_transfers_are_interpolated() -> None:
+    took = pl.DataFrame({"took": [0.1, 0.4, 0.2, 0.3], "slowdown": 1.0, "idle": 0.1})
+    found = took.with_columns(elapsed="took").select(over_transfers()).row(0, named=True)
+    assert (found["completed_share"], found["completion_p50"]) == (1, pytest.approx(0.25))
+    assert found["completion_p95"] == pytest.approx(0.385)
+    assert found["slowdown_p99"] == pytest.approx(10 * 0.397)
+
+
+def test_the_share_of_incomplete_transfers_is_that_of_kaplan_and_meier() -> None:
+    """The remissions under 6-MP, in weeks, of Freireich et al. (Blood 21, 1963), table II."""
+    ended = [6, 6, 6, 7, 10, 13, 16, 22, 23]
+    going_on = [6, 9, 10, 11, 17, 19, 20, 25, 32, 32, 34, 35]
+    weeks = pl.DataFrame(
+        {"took": [*ended, *[None] * len(going_on)], "elapsed": [*ended, *going_on]}
+    ).with_columns(idle=pl.lit(1.0), slowdown=pl.col("took") / 1.0)
+    left = weeks.select(survival(pl.col("elapsed"))).to_series()
+    steps = [0.8571, 0.8067, 0.7529, 0.6902, 0.6275, 0.5378, 0.4482]
+    assert left.unique().sort(descending=True).to_list()[2:] == pytest.approx(steps, abs=5e-5)
+    found = weeks.select(over_transfers()).row(0, named=True)
+    assert (found["completion_p50"], found["completion_p95"]) == (23, math.inf)
 
 
 def test_results_side_by_side_have_the_completion_times_of_each(result: Result) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from typer import Context, Option
 
+from dumbbell import _core
 from dumbbell.cli import options, output
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ def compare_algorithms(
     if json:
         _print_json(found, {"wall_s": wall, "question": question}, until)
     else:
-        _print(found, _title(found, question, against), until)
+        _print(found, question, against, until)
     if out is not None:
         from dumbbell.figures import FINE, save
 
@@ -117,26 +118,40 @@ def _print_json(found: Comparison, more: dict[str, Any], until: Until | None) ->
 
 def _title(found: Comparison, question: dict[str, Any], against: str | None) -> str:
     """What was compared, above its table."""
-    template, queue, aqm, traffic = map(question.get, ("template", "queue", "aqm", "traffic"))
+    from dumbbell.engine.compare import MEAN_SIZE
+
+    template, aqm, traffic = map(question.get, ("template", "aqm", "traffic"))
+    result = next(iter(found.results.values()))
     parts = [template or f"{question['rate']}, {question['rtt']}"]
-    parts += [f"queue {queue}"] if queue else []
+    parts.append(f"queue {question['queue'] or result.experiment.links[0].queue}")
     where = f"{', '.join(parts)}{'' if aqm in {None, 'none'} else f' with {aqm}'}"
     beside = f", each against as many of {against}" if against else ""
-    beside += f", beside short transfers {traffic}" if traffic else ""
+    beside += f", beside transfers by cubic, {MEAN_SIZE} on average, {traffic}" if traffic else ""
     of_each = f"{question['flows']} flow(s) of each algorithm"
-    (warmup,) = {result.experiment.warmup for result in found.results.values()}
+    warmup = result.experiment.warmup
     counts = f", of which the first {warmup} do not count" if warmup else ""
     return f"{where}: {of_each}{beside}, {question['duration']}{counts}"
 
 
-def _print(found: Comparison, title: str, until: Until | None) -> None:
+def _print(
+    found: Comparison, question: dict[str, Any], against: str | None, until: Until | None
+) -> None:
     from dumbbell.engine.compare import values_of
+    from dumbbell.results.summary import INCOMPLETE
 
     counts = found.runs["algorithm"].value_counts()["count"]
+    title = _title(found, question, against)
     output.print_table(f"{title}{output.mean_of(counts)}", found.table())
-    output.print_line(
-        "\nThroughput: all flows of an algorithm together. Delays: one-way, per packet."
-    )
+    notes = ["Throughput: all flows of an algorithm together. Delays: one-way, per packet."]
+    if found.rival is not None:
+        rival = found.rival.experiment.flows[0].cc
+        notes.append(f"Harm: the share of its throughput alone that {rival} loses beside it.")
+    if "completed_share" in found.runs.columns and found.runs["completed_share"].min() != 1:
+        notes.append(INCOMPLETE)
+    notes += _seeds(found, question.get("template"))
+    output.print_line()
+    for note in notes:
+        output.print_text(note)
     for name, result in found.results.items():
         for reason in result.invalid_reasons:
             output.print_line(f"\nInvalid, {name}: {reason}")
@@ -147,6 +162,16 @@ def _print(found: Comparison, title: str, until: Until | None) -> None:
     ]
     if until and loose:
         output.print_line(output.too_wide(until, f"With {', '.join(loose)} "))
+
+
+def _seeds(found: Comparison, template: str | None) -> list[str]:
+    """What the seeds say, and what they do not."""
+    if found.runs["seed"].n_unique() == 1:
+        return ["One seed: --seeds 10 adds intervals."]
+    name = template.partition("(")[0] if template else ""
+    if name and "\n  seed " in _core.explain(name):
+        return [f'All seeds have the same path: "{name}(seed=2)" is another one.']
+    return []
 
 
 def row_of(name: str, runs: pl.DataFrame) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass
-from math import nan
+from math import isfinite, nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -55,11 +55,14 @@ RATE: Final = "100 Mbit/s"
 RTT: Final = "40 ms"
 """The same for the round-trip time."""
 
-_SIZES: Final = "lognormal(mean=100 kB, sigma=1.5)"  # of the transfers of `traffic`
+MEAN_SIZE: Final = "100 kB"
+"""The mean size of the transfers of `traffic`."""
+
+_SIZES: Final = f"lognormal(mean={MEAN_SIZE}, sigma=1.5)"
 
 _DRAWN: Final = ("throughput", "queue_delay_mean", "retransmission_share", "jain")
 _OF_RIVAL: Final = ("rival_throughput", "harm")
-_OF_TRAFFIC: Final = ("completion_p50", "completion_p99")
+_OF_TRAFFIC: Final = ("completed_share", "completion_p50", "completion_p99")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -73,7 +76,8 @@ class Comparison:
             together (bit/s), queue_delay_mean and queue_delay_p95 (means over its flows, s),
             retransmission_share, utilisation (0 to 1), jain (over all flows on the link); with a
             competitor also rival_throughput (bit/s) and harm (0 to 1, see `metrics.harm`); with
-            traffic also completion_p50 and completion_p99 of its transfers (s).
+            traffic also completed_share (0 to 1), completion_p50 and completion_p99 of its
+            transfers (s, see `metrics.transfer_summary`).
     """
 
     results: dict[str, Result]
@@ -117,16 +121,16 @@ class Comparison:
         """Draws the mean of each metric with its interval and its runs, a bar an algorithm."""
         from dumbbell import figures  # half a second that tables do not need
 
-        drawn = [*_DRAWN, *self._more]
+        drawn = [*_DRAWN, *(name for name in self._more if name != "completed_share")]
         height = 0.6 + 0.32 * len(self.results)
         values = self.runs.group_by("algorithm", maintain_order=True).agg(
             pl.col(drawn).drop_nulls()
         )
         with figures.styled():
             figure, panels = figures.panels(
-                len(drawn) // 2, 2, width=figures.PAGE, height=height, share_y=True
+                -(-len(drawn) // 2), 2, width=figures.PAGE, height=height, share_y=True
             )
-            for metric, panel in zip(drawn, (one for row in panels for one in row), strict=True):
+            for metric, panel in zip(drawn, (one for row in panels for one in row), strict=False):
                 bars = [
                     _bar(name, figures.style_of(name).label, runs, metric)
                     for name, runs in values.select("algorithm", metric).iter_rows()
@@ -302,7 +306,8 @@ def values_of(metric: str, result: Result) -> list[list[float | None]]:
 
 def _bar(name: str, label: str, runs: list[float], metric: str) -> dict[str, Any]:
     """A row for `figures.intervals`; without any value there is no bar."""
-    found = metrics.mean(runs, metric) if runs else metrics.Estimate(nan, None, None)
+    is_known = runs and all(map(isfinite, runs))  # an infinite time has no bar
+    found = metrics.mean(runs, metric) if is_known else metrics.Estimate(nan, None, None)
     shown = found.scaled(Column.of(metric).scale)
     bar = {"cc": name, "label": label, "limit": None, "published": None}
     return bar | shown.ends | {"runs": list(shown.runs)}

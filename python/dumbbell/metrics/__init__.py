@@ -35,8 +35,10 @@ from dumbbell.metrics.summaries import (
 )
 from dumbbell.metrics.transfers import (
     TRANSFER_METRICS,
+    competing,
     completion_times,
     responsiveness,
+    survival,
     transfer_summary,
 )
 from dumbbell.metrics.video import VIDEO_METRICS, video_summary
@@ -73,6 +75,7 @@ __all__ = [
     "Estimate",
     "Runs",
     "SampledRuns",
+    "competing",
     "completion_times",
     "convergence",
     "crossing_time",
@@ -98,6 +101,7 @@ __all__ = [
     "run_summary",
     "share_variance",
     "summary",
+    "survival",
     "throughput",
     "transfer_summary",
     "utilisation",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from dumbbell.metrics.rates import Runs, SampledRuns, rates_between, windows
-from dumbbell.metrics.transfers import probe_flows
+from dumbbell.metrics.transfers import competing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -36,31 +36,26 @@ def jain(rates: Iterable[float]) -> float:
 def fairness(result: Runs) -> pl.DataFrame:
     """Jain's index of the throughputs of all flows over the time in which all are there.
 
-    Flows that only probe the path, as for `responsiveness`, do not count.
+    Flows of transfers do not count: what they send depends on what arrives.
 
     Returns:
-        Columns seed, jain; null where no time is common to all flows, or all of them are probes.
+        Columns seed, jain; null where no time is common to all flows, or all are of transfers.
     """
-    seeds = _competing(result, result.flows).group_by("seed", maintain_order=True)
+    seeds = competing(result, result.flows).group_by("seed", maintain_order=True)
     spans = seeds.agg(since=pl.col("begin").max(), until=pl.col("end").min())
     since, until = pl.col("since"), pl.col("until")
     rates = rates_between(result, {"delivered": "rate"}, since, until, spans.filter(until > since))
-    shares = _competing(result, rates).group_by("seed").agg(pl.col("rate").fill_null(0.0))
+    shares = competing(result, rates).group_by("seed").agg(pl.col("rate").fill_null(0.0))
     index = {seed: jain(rates) for seed, rates in shares.iter_rows()}
     every = result.flows["seed"].unique(maintain_order=True)
     rows = [(seed, index.get(seed)) for seed in every]
     return pl.DataFrame(rows, schema={"seed": pl.UInt64, "jain": pl.Float64}, orient="row")
 
 
-def _competing(result: Runs, flows: pl.DataFrame) -> pl.DataFrame:
-    """The rows of flows that do not only probe the path."""
-    return flows.join(probe_flows(result), on=["seed", "flow"], how="anti", maintain_order="left")
-
-
 def jain_over_time(result: SampledRuns, *, width: float = 1.0, since: float = 0.0) -> pl.DataFrame:
     """Jain's index of throughput, window by window, over the flows that are there throughout it.
 
-    Flows that only probe the path, as for `responsiveness`, do not count.
+    Flows of transfers do not count: what they send depends on what arrives.
 
     Args:
         result: The runs.
@@ -77,7 +72,7 @@ def jain_over_time(result: SampledRuns, *, width: float = 1.0, since: float = 0.
     squares = x.len() * (x * x).sum()
     index = pl.when(squares > 0).then(x.sum() ** 2 / squares).otherwise(1.0)
     return (
-        _competing(result, windows(result, width=width, since=since, whole=True))
+        competing(result, windows(result, width=width, since=since, whole=True))
         .with_columns(t=since + width * pl.col("window"))
         .group_by("seed", "window", "t", maintain_order=True)
         .agg(jain=index)

@@ -191,7 +191,8 @@ def mean(runs: Sequence[float], metric: str = "") -> Estimate:
     Formula: ``mean -+ t s / sqrt(n)``, where ``s`` is the standard deviation of the runs and ``t``
     the 97.5th percentile of Student's distribution with n - 1 degrees of freedom. Source: Student,
     "The Probable Error of a Mean", Biometrika 6 (1), 1908. Exact for normally distributed runs. One
-    run has no interval: `low` and `high` are None.
+    run has no interval: `low` and `high` are None. Nor has an infinite mean, of a time that a run
+    is too short for.
 
     Args:
         runs: One value a run.
@@ -200,14 +201,14 @@ def mean(runs: Sequence[float], metric: str = "") -> Estimate:
             so the interval covers them as often.
 
     Raises:
-        ValueError: If there is no run, or one is not a finite number.
+        ValueError: If there is no run, or one is not a number.
     """
     values = _known(runs)
-    if not np.isfinite(values).all():
-        raise ValueError("a mean needs finite numbers")
+    if np.isnan(values).any() or np.isneginf(values).any():
+        raise ValueError("a mean needs numbers")
     value = float(values.mean())
-    if len(values) == 1:
-        return Estimate(value, None, None, (value,))
+    if len(values) == 1 or math.isinf(value):
+        return Estimate(value, None, None, tuple(values.tolist()))
     half = _half_interval(values)
     column = Column.of(metric)
     low, high = max(value - half, column.lowest), min(value + half, column.highest)

@@ -33,45 +33,51 @@ def completion_times(result: SampledRuns) -> pl.DataFrame:
     5.2).
 
     Returns:
-        Columns seed, flow, cc, start (s), bytes, took (s), slowdown; a row for every transfer that
-        started after the warm-up.
+        Columns seed, flow, cc, start (s), bytes, took (s), slowdown, idle (the time on an idle
+        path, s), elapsed (`took`, or until the run's end, s); a row for every transfer that started
+        after the warm-up.
     """
     if not result.transfers.width:
         return no_rows(result.flows, _OTHERS)
-    return times_of(result.transfers, _with_rates(result))
+    return times_of(result.transfers, _with_paths(result))
 
 
 def times_of(transfers: pl.DataFrame, flows: pl.DataFrame) -> pl.DataFrame:
-    """`completion_times` of rows of transfers; `flows` are those of a result with their `rate`."""
+    """`completion_times` of rows of transfers; `flows` are those of `with_paths`."""
     start = pl.col("start")
     took = pl.col("completed") - start
     idle = pl.col("round_trips") * pl.col("base_rtt") + 8 * pl.col("bytes") / pl.col("rate")
-    of_flows = flows.select("seed", "flow", "begin", "base_rtt", "rate", "round_trips")
+    elapsed = took.fill_null(pl.col("run_end") - start)
+    of_flows = flows.select("seed", "flow", "begin", "base_rtt", *PATH)
     joined = transfers.join(of_flows, on=["seed", "flow"], maintain_order="left")
     counted = joined.filter(start >= pl.col("begin"))
-    return counted.select(*FLOW, "start", "bytes", took=took, slowdown=took / idle)
+    return counted.select(
+        *FLOW, "start", "bytes", took=took, slowdown=took / idle, idle=idle, elapsed=elapsed
+    )
 
 
 def transfer_summary(result: SampledRuns) -> pl.DataFrame:
     """One row per seed and flow of many transfers.
 
-    Formulas: of `completion_times`, the median, the 95th and the 99th percentile (interpolated),
-    and of the slowdown the mean and the 99th percentile, over the transfers that are complete;
-    their share among all that started; the load offered, ``8 * sum(bytes) / (rate * span)`` of all
+    Formulas: of `completion_times`, the median, the 95th and the 99th percentile, and of the
+    slowdown the 99th percentile; interpolated if all transfers are complete, otherwise by Kaplan
+    and Meier: a transfer that is not complete at the end takes longer than until then. Infinite if
+    the runs are too short for a percentile. The mean slowdown is that of the complete transfers.
+    Their share among all that started; the load offered, ``8 * sum(bytes) / (rate * span)`` of all
     that started, and the load carried, of the bytes that arrived, where ``rate`` is that of the
-    slowest link of the path, and ``span`` lasts from the flow's start to its end. Transfers that
-    are not complete count in no percentile: with a load near 1 these are too low.
+    slowest link of the path, and ``span`` lasts from the flow's start to its end. Source: Kaplan,
+    Meier: "Nonparametric Estimation from Incomplete Observations", JASA 53, 1958.
 
     Returns:
         Columns seed, flow, cc, transfers, completed_share (0 to 1), completion_p50, completion_p95,
         completion_p99 (s), slowdown_mean, slowdown_p99, load_offered, load_carried (1 is the
         whole rate).
     """
-    return summary_of(completion_times(result), _with_rates(result))
+    return summary_of(completion_times(result), _with_paths(result))
 
 
 def summary_of(times: pl.DataFrame, flows: pl.DataFrame) -> pl.DataFrame:
-    """`transfer_summary` of rows of `times_of`; `flows` are those of a result with their `rate`."""
+    """`transfer_summary` of rows of `times_of`; `flows` are those of `with_paths`."""
     each = times.group_by(FLOW, maintain_order=True).agg(
         *over_transfers(), offered=pl.col("bytes").sum()
     )
@@ -87,16 +93,45 @@ def summary_of(times: pl.DataFrame, flows: pl.DataFrame) -> pl.DataFrame:
 
 def over_transfers() -> list[pl.Expr]:
     """The metrics of a group of transfers, of rows of `times_of`: all but the loads."""
-    took, slowdown, complete = pl.col("took"), pl.col("slowdown"), pl.col("took").is_not_null()
+    elapsed = pl.col("elapsed")
     return [
         pl.len().alias("transfers"),
-        complete.mean().alias("completed_share"),
-        took.median().alias("completion_p50"),
-        took.quantile(0.95, "linear").alias("completion_p95"),
-        took.quantile(0.99, "linear").alias("completion_p99"),
-        slowdown.mean().alias("slowdown_mean"),
-        slowdown.quantile(0.99, "linear").alias("slowdown_p99"),
+        pl.col("took").is_not_null().mean().alias("completed_share"),
+        _quantile(elapsed, 0.5).alias("completion_p50"),
+        _quantile(elapsed, 0.95).alias("completion_p95"),
+        _quantile(elapsed, 0.99).alias("completion_p99"),
+        pl.col("slowdown").mean().alias("slowdown_mean"),
+        _quantile(elapsed / pl.col("idle"), 0.99).alias("slowdown_p99"),
     ]
+
+
+def _quantile(elapsed: pl.Expr, share: float) -> pl.Expr:
+    """The time, or slowdown, within which this share of a group of transfers completes."""
+    reached = survival(elapsed) <= 1 - share + _ROUNDING
+    return (
+        pl.when(_IS_COMPLETE.all() | elapsed.is_null().all())
+        .then(elapsed.quantile(share, "linear"))
+        .otherwise(_in_order(elapsed, elapsed).filter(reached).first().fill_null(math.inf))
+    )
+
+
+def survival(elapsed: pl.Expr) -> pl.Expr:
+    """The share of transfers that is not complete after each `elapsed`, from the shortest on.
+
+    The estimate of Kaplan and Meier; where two are equal, one that is complete comes first.
+    """
+    ended = _in_order(_IS_COMPLETE, elapsed).cast(pl.Float64)
+    at_risk = pl.len() - pl.int_range(pl.len())
+    return (1 - ended / at_risk).cum_prod()
+
+
+def _in_order(values: pl.Expr, elapsed: pl.Expr) -> pl.Expr:
+    return values.sort_by([elapsed, ~_IS_COMPLETE])
+
+
+_IS_COMPLETE: Final = pl.col("took").is_not_null()
+_ROUNDING: Final = 1e-9
+"""How far products of shares may be off."""
 
 
 def responsiveness(result: SampledRuns) -> pl.DataFrame:
@@ -113,21 +148,20 @@ def responsiveness(result: SampledRuns) -> pl.DataFrame:
     """
     round_trip = pl.col("took").fill_null(math.inf).sort() / 2
     kept = (pl.len() * 0.95).ceil().cast(pl.UInt32)
-    probes = completion_times(result).join(probe_flows(result), on=["seed", "flow"], how="semi")
+    largest = pl.col("bytes").max().over(FLOW)
+    probes = completion_times(result).filter(largest <= PROBE)
     rpm = 60 / round_trip.head(kept).mean()
     return probes.group_by(FLOW, maintain_order=True).agg(rpm=rpm)
 
 
-def probe_flows(result: Runs) -> pl.DataFrame:
-    """The flows that only probe the path: no transfer is larger than `PROBE` bytes.
+def competing(result: Runs, flows: pl.DataFrame) -> pl.DataFrame:
+    """The rows of flows that send what they can; those of transfers have a load of their own.
 
-    Returns:
-        Columns seed, flow.
+    `flows` is any table with the columns seed and flow.
     """
     if not result.transfers.width:
-        return result.flows.select("seed", "flow").clear()
-    largest = result.transfers.group_by("seed", "flow").agg(pl.col("bytes").max())
-    return largest.filter(pl.col("bytes") <= PROBE).drop("bytes")
+        return flows
+    return flows.join(result.transfers, on=["seed", "flow"], how="anti", maintain_order="left")
 
 
 PROBE: Final = 1448
@@ -138,15 +172,22 @@ _OTHERS: Final = {
     "bytes": pl.UInt64,
     "took": pl.Float64,
     "slowdown": pl.Float64,
+    "idle": pl.Float64,
+    "elapsed": pl.Float64,
 }
 
+PATH: Final = ("rate", "round_trips", "run_end")
+"""The columns that flows of transfers have beside their own: the mean rate of the slowest link of
+the path (bit/s, null without), the round trips of a transfer on an idle path, the run's end (s)."""
 
-def _with_rates(result: SampledRuns) -> pl.DataFrame:
-    """The flows of a result, each with the mean rate of the slowest link of its path."""
+
+def _with_paths(result: SampledRuns) -> pl.DataFrame:
+    """The flows of a result with the columns `PATH`."""
     name = pl.col("flow").cast(pl.String)
     rate = name.replace_strict(_path_rates(result), return_dtype=pl.Float64, default=None)
     trips = name.replace_strict(_round_trips(result), return_dtype=pl.Float64, default=2.0)
-    return result.flows.with_columns(rate=rate, round_trips=trips)
+    end = TIME.parse(result.experiment.duration) / 1e9
+    return result.flows.with_columns(rate=rate, round_trips=trips, run_end=end)
 
 
 def _round_trips(result: SampledRuns) -> dict[str, float]:

@@ -18,7 +18,7 @@ from dumbbell.figures import labelled
 from dumbbell.figures.result import MOST_FLOWS
 from dumbbell.lab.link import fragment_of
 from dumbbell.report import series
-from dumbbell.results.summary import MEANS, Summary, means, summary_tables
+from dumbbell.results.summary import MEANS, Summary, group_names, means, summary_tables
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -70,27 +70,29 @@ def result_pages(results: Mapping[str, Result], places: Mapping[str, str]) -> li
 
 
 def overview(pages: Sequence[ResultPage]) -> Table:
-    """A row for every result and algorithm: what its flows achieved, the mean over the seeds."""
-    columns = [Column("Experiment"), Column("Algorithm"), *map(Column.of, SHOWN)]
+    """A row for the flows of each [[flow]] table: what they achieved, the mean over the seeds."""
+    columns = [Column("Experiment"), Column("Flows"), Column("Algorithm"), *map(Column.of, SHOWN)]
     note = (
-        "Throughput is what an algorithm's flows got together, from the start of the first to the "
-        "end of the last; delays are means over them, utilisation is that of the fullest link, "
-        f"Jain's index is over all flows. {MEANS}"
+        "Throughput is what the flows got together, from the start of the first to the end of the "
+        "last; delays are means over them, utilisation is that of the fullest link, Jain's index "
+        f"is over all flows but those of transfers. {MEANS}"
     )
     return Table(columns, [[_link(page), *row] for page in pages for row in page.overview], note)
 
 
-def _overview(summary: Summary) -> list[list[Cell]]:
-    together = metrics.over_flows(summary.flows, ["cc", "seed"])
+def _overview(summary: Summary, experiment: Experiment) -> list[list[Cell]]:
+    labels = group_names(experiment)
+    flows = pl.col("flow").cast(pl.String).replace_strict(labels, return_dtype=pl.String)
+    together = metrics.over_flows(summary.flows.with_columns(flows), ["flow", "cc", "seed"])
     used = summary.links.group_by("seed").agg(pl.col("utilisation").max())
     for table in (used, summary.jain):
         if not table.is_empty():
             together = together.join(table, on="seed", how="left", maintain_order="left")
     # Neither links nor, of a single flow, fairness is always known.
     missing = [pl.lit(None).alias(name) for name in SHOWN if name not in together.columns]
-    rows = means(together.with_columns(missing), ["cc"], SHOWN)
-    among = [str(cc) for cc, *_ in rows]
-    return [[labelled(str(cc), among), *cells] for cc, *cells in rows]
+    rows = means(together.with_columns(missing), ["flow", "cc"], SHOWN)
+    among = [str(cc) for _, cc, *_ in rows]
+    return [[flow, labelled(str(cc), among), *cells] for flow, cc, *cells in rows]
 
 
 def _result_page(
@@ -114,7 +116,7 @@ def _result_page(
         name=name,
         title=experiment.title or name,
         algorithms=list(dict.fromkeys(flow.cc for flow in experiment.flows)),
-        overview=_overview(summary),
+        overview=_overview(summary, experiment),
         tables=summary_tables(result, summary),
         drawn=drawn,
         note=_note(result, seeds),

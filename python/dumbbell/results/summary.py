@@ -10,12 +10,18 @@ from markupsafe import Markup
 
 from dumbbell import metrics
 from dumbbell.display import Cell, Column, Table
-from dumbbell.metrics.transfers import probe_flows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from dumbbell.experiment.model import Experiment
     from dumbbell.results.result import Result
+
+INCOMPLETE: Final = (
+    "Some transfers were not complete at the end: they count as longer than until then (Kaplan and "
+    "Meier), and a percentile that the run is too short for is a dash."
+)
+"""What to know about percentiles of completion times."""
 
 _MOST_FLOWS: Final = 20
 """More flows than this are shown together with those of the same [[flow]] table."""
@@ -49,8 +55,8 @@ class Summary:
 
 
 def several_compete(result: Result) -> bool:
-    """Whether there are several flows besides those that only probe the path."""
-    return len(result.flow_names) - probe_flows(result)["flow"].n_unique() > 1
+    """Whether there are several flows besides those of transfers."""
+    return metrics.competing(result, result.flows)["flow"].n_unique() > 1
 
 
 def _marked(cc: str) -> str:
@@ -91,6 +97,8 @@ def _transfers(result: Result, label: Callable[[str], str]) -> Table:
         for flow, cc, *row in means(summary, ["flow", "cc"], _OF_TRANSFERS)
     ]
     note = "Slowdown: the completion time over that of an idle path."
+    if summary["completed_share"].min() != 1:
+        note += f" {INCOMPLETE}"
     columns = [Column("Flow of transfers"), Column("Algorithm"), *map(Column.of, _OF_TRANSFERS)]
     return Table(columns, rows, f"{note} {MEANS}" if len(result.seeds) > 1 else note)
 
@@ -121,11 +129,7 @@ def _video(result: Result, label: Callable[[str], str]) -> Table:
 def _flows(result: Result, summary: Summary, label: Callable[[str], str]) -> Table:
     """Flows one by one or, if they are many, those of one [[flow]] table together."""
     together = len(result.flow_names) > _MOST_FLOWS
-    labels = {
-        name: f"{names[0]} to {names[-1]}" if together and len(names) > 1 else name
-        for names in result.experiment.flow_names()
-        for name in names
-    }
+    labels = group_names(result.experiment) if together else {n: n for n in result.flow_names}
     losses = _losses(result)
     columns = [name for name in _OF_FLOWS if name != "loss_share" or name in losses]
     if not summary.flows["completed"].count():
@@ -160,6 +164,15 @@ def _flows(result: Result, summary: Summary, label: Callable[[str], str]) -> Tab
         notes.append(MEANS)
     titles = [Column("Flow or mean of flows" if together else "Flow"), Column("Algorithm")]
     return Table([*titles, *map(Column.of, columns)], rows, " ".join(notes))
+
+
+def group_names(experiment: Experiment) -> dict[str, str]:
+    """By flow, the flows of its [[flow]] table: ``flow-1 to flow-100``."""
+    return {
+        name: f"{names[0]} to {names[-1]}" if len(names) > 1 else name
+        for names in experiment.flow_names()
+        for name in names
+    }
 
 
 def _losses(result: Result) -> dict[str, pl.Expr]:

@@ -189,6 +189,7 @@ class Chart:
             found = means_over_seeds(values, ["x"], ci=True)
             found.columns = ["x", "value", "low", "high"]
             found = found.with_columns(pl.Series("x", [at[place] for place in found["x"]]))
+            found = found.filter(pl.col("value").is_finite())
             lines[name] = found.sort("x").with_columns(pl.all().exclude("x") * self.column.scale)
         spread.lines(panel, lines, of_algorithms=self.is_algorithm(self.by))
         ticks = {number: _tick(unit, place) for place, number in sorted(at.items())}
@@ -347,6 +348,8 @@ def _heat(chart: Chart, plan: pl.DataFrame, x: str, y: str, width: float) -> Fig
     cells = chart.runs.group_by(maintain_order=True, x=x, y=y).agg(
         value=pl.col(VALUE).mean() * chart.column.scale, runs=pl.len()
     )
+    is_known = pl.col("value").is_finite()  # not a time that some run is too short for
+    cells = cells.with_columns(value=pl.when(is_known).then("value"))
     units = {at: chart.axes[name]["unit"] for at, name in (("x", x), ("y", y))}
     for at, name in (("x", x), ("y", y)):
         if units[at] is None:  # text, in the order of the file
@@ -405,4 +408,6 @@ def _tick(unit: str | None, value: float | str) -> str:
 
 def _cell(row: dict[str, Any]) -> str:
     value = row["value"]
+    if value is None:
+        return ""
     return f"{value:#.3g}" if abs(value) < 100 else f"{value:.0f}"

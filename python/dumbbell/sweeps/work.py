@@ -87,8 +87,8 @@ class _Chunk:
         rows = spans.select("seed", "link", "begin", "end").iter_rows()
         return [capacity(*limits[number, link], *span) for number, link, *span in rows]
 
-    def with_rates(self) -> pl.DataFrame:
-        """The flows, each with the mean rate of the slowest link of its path."""
+    def with_paths(self) -> pl.DataFrame:
+        """The flows with the columns `PATH`."""
         spans = [
             (number, link["name"], 0.0, scenario["duration_ns"] / 1e9)
             for number, scenario in enumerate(self.scenarios)
@@ -107,9 +107,11 @@ class _Chunk:
                 trips[number, flow["name"]] = 1.0 if flow.get("app") else 2.0
         flows = self.flows.select("seed", pl.col("flow").cast(pl.String)).iter_rows()
         named = list(flows)
-        rate = pl.Series([rates[key] for key in named], dtype=pl.Float64)
+        ends = [scenario["duration_ns"] / 1e9 for scenario in self.scenarios]
         return self.flows.with_columns(
-            rate=rate, round_trips=pl.Series([trips[key] for key in named], dtype=pl.Float64)
+            rate=pl.Series([rates[key] for key in named], dtype=pl.Float64),
+            round_trips=pl.Series([trips[key] for key in named], dtype=pl.Float64),
+            run_end=pl.Series([ends[number] for number, _ in named], dtype=pl.Float64),
         )
 
 
@@ -175,7 +177,7 @@ def judged(
 
 def _with_transfers(chunk: _Chunk, runs: pl.DataFrame, flows: pl.DataFrame) -> Tables:
     """The tables of runs and flows with the metrics of their transfers, null without any."""
-    rated = chunk.with_rates()
+    rated = chunk.with_paths()
     times = times_of(chunk.transfers, rated)
     of_runs = times.group_by("seed").agg(over_transfers())
     of_flows = summary_of(times, rated).drop("cc")
