@@ -8,6 +8,7 @@ import math
 import sys
 import threading
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -401,3 +402,14 @@ def test_whoever_waits_for_it_can_interrupt() -> None:
         time.sleep(0.01)
     # 20 Mbit/s for 100,000 s, two packets of 1500 bytes an acknowledgement.
     assert 0 < Counting.acks < 0.5 * 20e6 / 8 * 100_000 / 3000
+
+
+def test_the_example_of_cubic_behaves_as_the_built_in_one() -> None:
+    example = Path(__file__).parents[2] / "examples/cubic.py"
+    ours, built_in = (
+        dumbbell.compare([f"{example}:Cubic", "cubic(arithmetic=exact)"], seeds=3, duration="30 s")
+        .summary()
+        .iter_rows(named=True)
+    )
+    for metric in ("throughput", "queue_delay_mean", "retransmission_share", "jain"):
+        assert ours[metric] == pytest.approx(built_in[metric], rel=0.01), metric

@@ -10,9 +10,10 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import dumbbell
-from dumbbell import Experiment, ExperimentError, Flow, Link, Result, metrics
+from dumbbell import DumbbellError, Experiment, ExperimentError, Flow, Link, Result, metrics
 from dumbbell.metrics.transfers import over_transfers, survival
 from dumbbell.results.summary import side_by_side
+from dumbbell.sweeps.figures import draw
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -145,6 +146,23 @@ def test_a_sweep_has_the_completion_times_of_its_results(tmp_path: Path) -> None
             if not metric.startswith("load"):
                 assert run[metric] == pytest.approx(expected[metric]), metric
         assert flows.filter(flow="bulk")["transfers"].to_list() == [None]
+
+
+def test_a_sweep_shows_completion_times_and_draws_what_is_known(tmp_path: Path) -> None:
+    text = TEXT.replace("seeds = 2\n", "seeds = 1\n").replace("load=0.3", "load=0.8")
+    sweep = text + '[sweep]\n"link.bottleneck.rate" = ["1 Mbit/s", "50 Mbit/s"]\n'
+    (tmp_path / "web.toml").write_text(sweep)
+    swept = dumbbell.sweep(tmp_path / "web.toml", out=tmp_path / "out")
+    titles = [column.title for column in swept.table().columns]
+    assert titles[-3:] == ["Completed", "Median completion time", "p99 completion time"]
+    slow, fast = swept.summary()["completion_p99"]
+    assert slow == math.inf > fast
+    drawn = swept.plot("rate", "completion_p99").get_lines()[0].get_ydata()
+    assert list(drawn) == [pytest.approx(1e3 * fast)]  # type: ignore[arg-type]
+    with pytest.raises(DumbbellError, match="1 of 2 runs are too short for completion_p99"):
+        draw(swept.folder, "boxes", metric="completion_p99", by="rate")
+    with pytest.raises(DumbbellError, match="no metric of a run is called"):
+        draw(swept.folder, "lines", metric="queueing_delay")
 
 
 def test_responsiveness_of_an_idle_path_is_its_round_trips_per_minute() -> None:

@@ -43,7 +43,7 @@ def sweep_file(
 
     from dumbbell.results.warnings import silent_flows
     from dumbbell.sweeps.drive import run_sweep
-    from dumbbell.sweeps.plan import METRICS, Sweep
+    from dumbbell.sweeps.plan import METRICS, Sweep, measured
     from dumbbell.sweeps.result import SweepResult
 
     until = options.parse_until(context, until_ci, metric, max_seeds, METRICS)
@@ -71,7 +71,7 @@ def sweep_file(
     result = SweepResult(swept.dataset)
     output.print_warnings(swept.warnings + swept.left_out + silent_flows(result.flows))
     by_point = result.runs.group_by("point", *result.axes, maintain_order=True)
-    points = by_point.agg(pl.len().alias("seeds"), pl.col(METRICS).mean())
+    points = by_point.agg(pl.len().alias("seeds"), pl.col(measured(result.runs)).mean())
     if json:
         meta = {"runs": swept.total, "made": swept.made, "wall_s": wall, "out": str(folder)}
         still = {"until": vars(until), "loose": swept.loose} if until else {}

@@ -16,7 +16,7 @@ from dumbbell.figures.heat import SHADES
 from dumbbell.report.series import pack, short
 from dumbbell.results.summary import MEANS, means
 from dumbbell.sweeps.figures import holds_algorithms, share_column
-from dumbbell.sweeps.plan import METRICS
+from dumbbell.sweeps.plan import measured
 from dumbbell.sweeps.work import SERIES
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def _shares(dataset: Dataset) -> pl.DataFrame:
 
 def _points(dataset: Dataset, runs: pl.DataFrame) -> dict[str, Any]:
     """The mean of every metric at every point, and where on the axes that is."""
-    known = [name for name in METRICS if name in runs.columns and runs[name].count()]
+    known = [name for name in measured(runs) if runs[name].count()]
     shown: dict[str, Column] = {name: Column.of(name) for name in known}
     shares = _shares(dataset)
     if shares.height > runs.height:  # several algorithms in a run

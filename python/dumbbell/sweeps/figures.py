@@ -18,7 +18,7 @@ from dumbbell.experiment.model import without_options
 from dumbbell.figures import room, spread
 from dumbbell.metrics import means_over_seeds, over_flows
 from dumbbell.sweeps.dataset import Dataset
-from dumbbell.sweeps.plan import METRICS
+from dumbbell.sweeps.plan import METRICS, measured
 from dumbbell.sweeps.query import QueryError, query, quoted
 
 if TYPE_CHECKING:
@@ -108,9 +108,9 @@ def draw(
         with room.laid_out(figure):
             chart.separate(panel)
     elif kind == "cdf":
-        _chart(dataset, metric, by, where).distributions(panel)
+        _finite(_chart(dataset, metric, by, where)).distributions(panel)
     elif kind == "boxes":
-        _chart(dataset, metric, by, where).boxes(panel)
+        _finite(_chart(dataset, metric, by, where)).boxes(panel)
     elif x is None or x not in numbers:
         problem = "lines need an axis of numbers"
         raise DumbbellError(f"{problem}; name it with --x, or draw boxes")
@@ -248,7 +248,7 @@ class Chart:
 
 
 def _chart(dataset: Dataset, metric: str, by: str | None, where: str | None, *more: str) -> Chart:
-    """The runs of a sweep that have a finite value of a metric, and of `more` columns."""
+    """The runs of a sweep that have a value of a metric, and of `more` columns."""
     sql, key, column = quoted(metric), metric, Column.of(metric)
     if found := _SHARE.fullmatch(metric):
         cc = _algorithm(dataset, found[1])
@@ -257,7 +257,10 @@ def _chart(dataset: Dataset, metric: str, by: str | None, where: str | None, *mo
         same = "flows.point = runs.point and flows.seed = runs.seed"
         part = f"sum(delivered) filter (cc = '{cc}') / sum(delivered)"
         sql = f"(select {part} from flows where {same})"
-    elif metric not in METRICS:
+    elif metric not in dataset.table("runs").columns:
+        if metric.isidentifier():
+            known = measured(dataset.table("runs"))
+            raise DumbbellError(f"--metric: {unknown('metric of a run', metric, known)}")
         sql, key, column = metric, "value", Column(metric)
     axes, tables = dataset.axes, {}
     if by is not None and by not in axes:
@@ -275,10 +278,20 @@ def _chart(dataset: Dataset, metric: str, by: str | None, where: str | None, *mo
         problem = f"no run matches --where; {_values(dataset, where)}"
         raise ResultError(f"{dataset.folder}: {problem}")
     runs = found_runs.cast(dict.fromkeys([VALUE, *more], pl.Float64))
-    runs = runs.filter(pl.all_horizontal(pl.col(VALUE, *more).is_finite()))
-    if runs.is_empty():
+    # An infinite value, a time that a run is too short for, is in no mean that is drawn.
+    runs = runs.filter(pl.all_horizontal(pl.col(VALUE, *more).is_not_nan()))
+    if not runs[VALUE].is_finite().any():
         raise ResultError(f"{dataset.folder}: no run there has a value of {metric}")
     return Chart(runs, axes, by, key, column)
+
+
+def _finite(chart: Chart) -> Chart:
+    """A chart all of whose values are drawn."""
+    infinite = chart.runs[VALUE].is_infinite().sum()
+    if infinite:
+        problem = f"{infinite} of {chart.runs.height} runs are too short for {chart.metric}"
+        raise DumbbellError(f"{problem}; draw lines or a heat map, which leave their points out")
+    return chart
 
 
 def _algorithm(dataset: Dataset, name: str) -> str:
@@ -409,5 +422,5 @@ def _tick(unit: str | None, value: float | str) -> str:
 def _cell(row: dict[str, Any]) -> str:
     value = row["value"]
     if value is None:
-        return ""
+        return "—"
     return f"{value:#.3g}" if abs(value) < 100 else f"{value:.0f}"

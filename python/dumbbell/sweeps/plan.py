@@ -19,9 +19,12 @@ from dumbbell.experiment.environment import Environment
 from dumbbell.experiment.files import read_text
 from dumbbell.experiment.model import Experiment, experiment_errors
 from dumbbell.experiment.quantities import as_json
+from dumbbell.metrics import FRAME_METRICS, TRANSFER_METRICS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    import polars as pl
 
 RUN_METRICS: Final = (
     *("throughput", "goodput", "utilisation", "queue_delay_mean", "queue_delay_p95"),
@@ -34,6 +37,14 @@ Axes = dict[str, Any] | list[dict[str, Any]]
 
 EFFORT: Final = ("data_packets", "events")  # the size of a run
 METRICS: Final = (*RUN_METRICS, *EFFORT)  # the metrics in the table ``runs``
+
+
+def measured(runs: pl.DataFrame) -> list[str]:
+    """The metrics in a table ``runs``; some are only of transfers or of media."""
+    more = (*TRANSFER_METRICS, *FRAME_METRICS)
+    return [*METRICS, *(name for name in more if name in runs.columns)]
+
+
 _TAKEN: Final = frozenset({"run", "point", "seed", "seeds", *METRICS})
 """The columns of ``runs`` and of what is printed of it that are no axes."""
 

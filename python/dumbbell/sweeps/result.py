@@ -23,7 +23,7 @@ from dumbbell.results.summary import in_notebook, means
 from dumbbell.sweeps.dataset import Dataset, is_dataset
 from dumbbell.sweeps.drive import run_sweep
 from dumbbell.sweeps.figures import VALUE, Chart
-from dumbbell.sweeps.plan import METRICS, Axis, Sweep
+from dumbbell.sweeps.plan import Axis, Sweep, measured
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from dumbbell.metrics.intervals import Until
 
 _SHOWN: Final = ("throughput", "utilisation", "queue_delay_mean", "retransmission_share", "jain")
+_OF_TRANSFERS: Final = ("completed_share", "completion_p50", "completion_p99")
 _MOST_POINTS: Final = 24  # more points than this are not in the table that is shown
 _MOST_LIVE: Final = 8
 """The axis of the table that is shown of a running sweep has at most as many values."""
@@ -85,7 +86,7 @@ class SweepResult:
             ci: Whether to add the ends of the 95 % interval of every mean (Student's t), as
                 columns ``..._low`` and ``..._high``; null with one seed.
         """
-        kept = self.runs.select("seed", *self.axes, *METRICS)
+        kept = self.runs.select("seed", *self.axes, *measured(self.runs))
         return metrics.means_over_seeds(kept, self.axes, ci=ci)
 
     def plot(
@@ -115,7 +116,7 @@ class SweepResult:
         table = self.runs
         if by is not None and by not in self.axes:
             table = metrics.over_flows(self.flows, ["point", "seed", *self.axes, by])
-        known = [name for name in METRICS if name in table.columns]
+        known = [name for name in measured(self.runs) if name in table.columns]
         if y not in known:
             raise DumbbellError(unknown("metric", y, known))
         runs = table.drop_nulls(y).rename({y: VALUE})
@@ -132,10 +133,11 @@ class SweepResult:
             pl.Series(name, format_settings(self.runs[name].to_list(), axis["unit"]))
             for name, axis in self.dataset.axes.items()
         )
-        rows = means(shown, self.axes, _SHOWN)
+        columns = [*_SHOWN, *(name for name in _OF_TRANSFERS if name in self.runs.columns)]
+        rows = means(shown, self.axes, columns)
         more = len(rows) - _MOST_POINTS
         note = f"... and {more:,} more points" if more > 0 else ""
-        return Table([*map(Column, self.axes), *map(Column.of, _SHOWN)], rows[:_MOST_POINTS], note)
+        return Table([*map(Column, self.axes), *map(Column.of, columns)], rows[:_MOST_POINTS], note)
 
     def __repr__(self) -> str:
         """A table of its points: means over the seeds, with their 95 % intervals."""
