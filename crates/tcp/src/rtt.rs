@@ -2,10 +2,11 @@
 //! `tcp_rtt_estimator` and `__tcp_set_rto`).
 //!
 //! SRTT <- 7/8 SRTT + 1/8 R';  RTTVAR <- 3/4 RTTVAR + 1/4 |SRTT - R'|;  RTO <- SRTT + 4 RTTVAR.
-//! Linux differs in two ways that matter on steady paths:
+//! Linux differs in three ways:
 //!
 //! - RTTVAR rises to the maximum deviation of the round trip at once and decays slowly.
 //! - The minimum of 200 ms applies to `4 RTTVAR`, not to the RTO: RTO >= SRTT + 200 ms.
+//! - A sample far below SRTT raises the deviation slowly (Eifel): weight 1/32, not 1/4.
 
 use crate::RtoRule;
 use dumbbell_units::{Span, Time};
@@ -110,8 +111,8 @@ impl RttEstimator {
         let (old, new) = (srtt.as_nanos(), rtt.as_nanos());
         self.srtt = Some(Span::from_nanos(old - old / 8 + new / 8));
         let error = Span::from_nanos(new.abs_diff(old));
-        // A sample far below the average raises the deviation slowly (Eifel): weight 1/32, not 1/4.
-        let shift = if new < old && error > self.mdev { 5 } else { 2 };
+        let is_eifel = self.rule == RtoRule::Linux && new < old && error > self.mdev;
+        let shift = if is_eifel { 5 } else { 2 };
         let deviation = self.mdev.as_nanos();
         self.mdev =
             Span::from_nanos(deviation - (deviation >> shift) + (error.as_nanos() >> shift));
@@ -173,6 +174,16 @@ mod tests {
         let mut rtt = RttEstimator::new(Span::from_secs(1), RtoRule::Rfc6298);
         rtt.update(Span::from_millis(600), 0, 10);
         assert_eq!(rtt.rto(), Span::from_millis(600 + 4 * 300));
+    }
+
+    #[test]
+    fn a_sample_far_below_srtt_raises_the_deviation_by_rule() {
+        for (rule, deviation_us) in [(RtoRule::Rfc6298, 350_000), (RtoRule::Linux, 306_250)] {
+            let mut rtt = RttEstimator::new(Span::from_millis(200), rule);
+            rtt.update(Span::from_millis(600), 0, 10);
+            rtt.update(Span::from_millis(100), 1, 11);
+            assert_eq!(rtt.mdev, Span::from_micros(deviation_us), "{rule:?}");
+        }
     }
 
     #[test]
