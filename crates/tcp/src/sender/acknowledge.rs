@@ -292,7 +292,9 @@ impl Sender {
             return;
         }
         self.tlp = None;
-        if tlp.is_retrans && !is_duplicate && self.path.ca_state == CaState::Open {
+        // CWR, Recovery and Loss are reductions already; Linux forgets the probe when they begin.
+        let may_reduce = matches!(self.path.ca_state, CaState::Open | CaState::Disorder);
+        if tlp.is_retrans && !is_duplicate && may_reduce {
             self.recoveries += 1;
             self.notify_congestion(&congestion(Signal::Loss, true, 1, u64::from(tlp.end_seq - 1)));
         }

@@ -160,6 +160,26 @@ fn a_probe_that_repaired_a_loss_reduces_the_window() {
     assert_eq!(connection.stats().timeouts, 0);
 }
 
+/// `tcp_process_tlp_ack`; here packets are reordered.
+#[test]
+fn a_probe_that_repaired_a_loss_reduces_the_window_in_disorder_too() {
+    let rate = |packets: u64| Rate::from_bytes_per_sec((packets * MSS) as f64);
+    let app_rates = vec![(Span::ZERO, rate(1)), (Span::from_millis(5_700), rate(80))];
+    let mut connection = TestConnection::new(Flow { app_rates, ..Flow::default() });
+    let (mut lossy, mut states) = (losing(&[4]), Vec::new());
+    for at in (4_000..6_200).step_by(5) {
+        connection.run(millis(at), |count, segment| match segment.number {
+            5 | 7 => Fate::Late(Span::from_millis(20)),
+            _ => lossy(count, segment),
+        });
+        let stats = connection.stats();
+        states.push((stats.ca_state, stats.recoveries));
+    }
+    assert_eq!(connection.retransmissions(), [4]);
+    assert!(states.contains(&(CaState::Disorder, 0)), "{states:?}");
+    assert_eq!(connection.stats().recoveries, 1);
+}
+
 #[test]
 fn an_unnecessary_probe_reduces_nothing() {
     let mut connection = one_packet_per_second();
