@@ -117,6 +117,8 @@ impl Cobalt {
         rng: &mut Rng,
     ) -> Signal {
         let over_target = sojourn > parameters.target && sojourn > parameters.mtu_time * 4;
+        // Linux's `schedule > 0`: not updated when a flow goes over its target.
+        let mut is_past_schedule = now > self.drop_next;
         let next_due = self.count > 0 && now >= self.drop_next;
         if over_target {
             if !self.dropping {
@@ -131,17 +133,19 @@ impl Cobalt {
         if congestion {
             self.count = self.count.saturating_add(1);
             self.drop_next = self.control(self.drop_next, parameters.interval);
+            is_past_schedule = now > self.drop_next;
         } else if next_due {
             while self.count > 0 && now >= self.drop_next {
                 self.count -= 1;
                 self.drop_next = self.control(self.drop_next, parameters.interval);
             }
+            is_past_schedule = now > self.drop_next;
         }
         let blue = self.p_drop > 0.0 && rng.uniform() < self.p_drop;
         let is_dropped = blue || (congestion && !can_mark);
         if self.count == 0 {
             self.drop_next = now + parameters.interval;
-        } else if now > self.drop_next && !is_dropped {
+        } else if is_past_schedule && !is_dropped {
             self.drop_next = now;
         }
         Signal { congestion, blue }
@@ -177,6 +181,18 @@ mod tests {
             assert!((0.0..1.001).contains(&(*signal as f64 - expected)), "{signal} for {expected}");
         }
         assert!(signals.len() >= 7, "{signals:?}");
+    }
+
+    /// cobalt_should_drop: `schedule` is that of before the flow goes over its target, so that
+    /// drop_next is now, not an interval later.
+    #[test]
+    fn a_flow_that_was_at_rest_has_a_signal_at_its_second_late_packet() {
+        let parameters = Parameters::new(&CakeConfig::default(), 100_000_000);
+        let (mut cobalt, mut rng) = (Cobalt::default(), Rng::new(1, Stream::Aqm));
+        let delay = Span::from_millis(20);
+        let signals = [500, 501, 502]
+            .map(|at| cobalt.signal(ms(at), delay, false, &parameters, &mut rng).congestion);
+        assert_eq!(signals, [false, true, false]);
     }
 
     #[test]
