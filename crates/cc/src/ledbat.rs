@@ -170,6 +170,12 @@ impl WindowRule for LedbatPlusPlus {
         }
     }
 
+    fn on_mtu_update(&mut self, factor: f64) {
+        if let State::Slowdown { window, .. } = &mut self.state {
+            *window *= factor;
+        }
+    }
+
     fn inspect(&self, show: &mut dyn FnMut(Metric)) {
         let mut value = |name, value| show(Metric { name, value });
         if let Some((base, delay)) = self.delays() {
@@ -206,6 +212,14 @@ mod tests {
 
     fn assert_close(value: f64, expected: f64) {
         assert!((value - expected).abs() <= 1e-9 * expected.abs(), "{value} is not {expected}");
+    }
+
+    #[test]
+    fn a_slowdown_restores_the_bytes_of_the_window_at_another_mtu() {
+        let mut ledbat = rule("ledbat");
+        ledbat.state = State::Slowdown { start: Time::ZERO, end: Time::MAX, window: 100.0 };
+        ledbat.on_mtu_update(0.5);
+        assert!(matches!(ledbat.state, State::Slowdown { window: 50.0, .. }));
     }
 
     #[test]

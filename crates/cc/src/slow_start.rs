@@ -133,90 +133,56 @@ impl AnySlowStart {
     }
 }
 
+macro_rules! forward {
+    ($self:ident, $slow_start:ident => $call:expr) => {
+        match $self {
+            AnySlowStart::Standard($slow_start) => $call,
+            AnySlowStart::HyStart($slow_start) => $call,
+            AnySlowStart::HyStartNs3($slow_start) => $call,
+            AnySlowStart::HyStartPlusPlus($slow_start) => $call,
+            AnySlowStart::Search($slow_start) => $call,
+            #[cfg(feature = "all-algorithms")]
+            AnySlowStart::Rapid($slow_start) => $call,
+        }
+    };
+}
+
+// No default body may stand in for the slow start's own method.
+#[deny(clippy::missing_trait_methods)]
 impl SlowStart for AnySlowStart {
     #[inline]
     fn should_exit(&mut self, cwnd: f64, path: &Path, ack: &Ack) -> bool {
-        match self {
-            AnySlowStart::Standard(standard) => standard.should_exit(cwnd, path, ack),
-            AnySlowStart::HyStart(hystart) => hystart.should_exit(cwnd, path, ack),
-            AnySlowStart::HyStartNs3(hystart) => hystart.should_exit(cwnd, path, ack),
-            AnySlowStart::HyStartPlusPlus(hystart) => hystart.should_exit(cwnd, path, ack),
-            AnySlowStart::Search(search) => search.should_exit(cwnd, path, ack),
-            #[cfg(feature = "all-algorithms")]
-            AnySlowStart::Rapid(rapid) => rapid.should_exit(cwnd, path, ack),
-        }
+        forward!(self, slow_start => slow_start.should_exit(cwnd, path, ack))
     }
 
     #[inline]
     fn increase(&mut self, cwnd: f64, path: &Path, ack: &Ack) -> f64 {
-        match self {
-            AnySlowStart::Standard(standard) => standard.increase(cwnd, path, ack),
-            AnySlowStart::HyStart(hystart) => hystart.increase(cwnd, path, ack),
-            AnySlowStart::HyStartNs3(hystart) => hystart.increase(cwnd, path, ack),
-            AnySlowStart::HyStartPlusPlus(hystart) => hystart.increase(cwnd, path, ack),
-            AnySlowStart::Search(search) => search.increase(cwnd, path, ack),
-            #[cfg(feature = "all-algorithms")]
-            AnySlowStart::Rapid(rapid) => rapid.increase(cwnd, path, ack),
-        }
+        forward!(self, slow_start => slow_start.increase(cwnd, path, ack))
     }
 
     fn on_exit(&mut self) {
-        match self {
-            AnySlowStart::Standard(standard) => standard.on_exit(),
-            AnySlowStart::HyStart(hystart) => hystart.on_exit(),
-            AnySlowStart::HyStartNs3(hystart) => hystart.on_exit(),
-            AnySlowStart::HyStartPlusPlus(hystart) => hystart.on_exit(),
-            AnySlowStart::Search(search) => search.on_exit(),
-            #[cfg(feature = "all-algorithms")]
-            AnySlowStart::Rapid(rapid) => rapid.on_exit(),
-        }
+        forward!(self, slow_start => slow_start.on_exit());
     }
 
-    #[cfg(feature = "all-algorithms")]
     fn begin_recovery(&mut self, cwnd: f64, ssthresh: f64, path: &Path) -> Option<f64> {
-        match self {
-            #[cfg(feature = "all-algorithms")]
-            AnySlowStart::Rapid(rapid) => rapid.begin_recovery(cwnd, ssthresh, path),
-            _ => None,
-        }
+        forward!(self, slow_start => slow_start.begin_recovery(cwnd, ssthresh, path))
     }
 
-    #[cfg(feature = "all-algorithms")]
     #[inline]
     fn recover(&mut self, cwnd: f64, path: &Path, ack: &Ack) -> Option<f64> {
-        match self {
-            #[cfg(feature = "all-algorithms")]
-            AnySlowStart::Rapid(rapid) => rapid.recover(cwnd, path, ack),
-            _ => None,
-        }
+        forward!(self, slow_start => slow_start.recover(cwnd, path, ack))
     }
 
-    #[cfg(feature = "all-algorithms")]
+    #[inline]
     fn sets_recovery_window(&self) -> bool {
-        matches!(self, AnySlowStart::Rapid(rapid) if rapid.sets_recovery_window())
+        forward!(self, slow_start => slow_start.sets_recovery_window())
     }
 
     fn restart(&mut self, path: &Path) {
-        match self {
-            AnySlowStart::Standard(standard) => standard.restart(path),
-            AnySlowStart::HyStart(hystart) => hystart.restart(path),
-            AnySlowStart::HyStartNs3(hystart) => hystart.restart(path),
-            AnySlowStart::HyStartPlusPlus(hystart) => hystart.restart(path),
-            AnySlowStart::Search(search) => search.restart(path),
-            #[cfg(feature = "all-algorithms")]
-            AnySlowStart::Rapid(rapid) => rapid.restart(path),
-        }
+        forward!(self, slow_start => slow_start.restart(path));
     }
 
     fn inspect(&self, show: &mut dyn FnMut(Metric)) {
-        match self {
-            AnySlowStart::Standard(standard) => standard.inspect(show),
-            AnySlowStart::HyStart(hystart) => hystart.inspect(show),
-            AnySlowStart::HyStartNs3(hystart) => hystart.inspect(show),
-            AnySlowStart::HyStartPlusPlus(hystart) => hystart.inspect(show),
-            AnySlowStart::Search(search) => search.inspect(show),
-            #[cfg(feature = "all-algorithms")]
-            AnySlowStart::Rapid(rapid) => rapid.inspect(show),
-        }
+        forward!(self, slow_start => slow_start.inspect(show));
     }
 }
