@@ -48,7 +48,7 @@ pub trait Packet: Clone {
     /// Size on the wire in bytes, IP header included.
     fn size(&self) -> u32;
 
-    /// Number of the packet's flow and direction, for fair queueing (FQ-CoDel).
+    /// Number of the packet's flow and direction, for AQMs with a queue for each flow.
     fn flow(&self) -> u32 {
         0
     }

@@ -3,7 +3,8 @@
 use rand_xoshiro::rand_core::{Rng as _, SeedableRng};
 use rand_xoshiro::{SplitMix64, Xoshiro256PlusPlus};
 
-/// The use of the numbers. Each use has its own stream, so that enabling one changes no other.
+/// The use of the numbers. Each use has its own stream, so that enabling one changes no other. Jitter and
+/// reordering are one use.
 /// Results depend on these numbers: they must not change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stream {

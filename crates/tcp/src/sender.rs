@@ -2,7 +2,8 @@
 //!
 //! | module | contents | Linux |
 //! |---|---|---|
-//! | `acknowledge` | what an acknowledgement changes | `tcp_ack` and `tcp_fastretrans_alert` |
+//! | `acknowledge` | what an acknowledgement changes | `tcp_ack` |
+//! | `fastretrans_alert` | the state of loss recovery | `tcp_fastretrans_alert` |
 //! | `transmit` | which packets leave, and when | `tcp_write_xmit` |
 //! | `timer` | retransmission timeout, tail loss probe, RACK's reordering timer | `tcp_timer.c` |
 //! | `queue` | a sender whose user enqueues packets | `tcp_sendmsg` with `TCP_NODELAY` |
@@ -161,6 +162,9 @@ pub struct Sender {
     spurious: u32,
     completed: Option<Time>,
 }
+
+#[cfg(target_pointer_width = "64")]
+const _: () = assert!(size_of::<Sender>() == 1144);
 
 impl Sender {
     /// Prefetches the sender's own cache lines.

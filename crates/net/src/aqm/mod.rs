@@ -69,7 +69,7 @@ pub enum AqmConfig {
     Cake(CakeConfig),
 }
 
-/// The decision about an arriving packet.
+/// The decision about a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Pass,

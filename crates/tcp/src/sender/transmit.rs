@@ -111,9 +111,6 @@ impl Sender {
 
     /// Packets of a full burst.
     pub(super) fn full_burst(&self) -> u32 {
-        if !self.stack.tso {
-            return 1;
-        }
         let rate = self.path.pacing_rate.unwrap_or(Rate::ZERO);
         let min_rtt = self.path.min_rtt.unwrap_or(Span::MAX);
         pacing::tso_autosize(&self.stack, &self.control, rate, min_rtt)
