@@ -114,8 +114,14 @@ def in_file(file: object) -> Iterator[None]:
         ) from None
 
 
+def did_you_mean(name: str, known: Sequence[str]) -> str:
+    """The nearest of the `known` names in brackets, behind a space; empty if none is near."""
+    close = difflib.get_close_matches(name, known, n=1)
+    return f' (did you mean "{close[0]}"?)' if close else ""
+
+
 def unknown(kind: str, name: str, known: Sequence[str]) -> str:
     """The sentence that says that `name` is none of the `known` ones."""
-    close = difflib.get_close_matches(name, known, n=1)
-    hint = f' (did you mean "{close[0]}"?)' if close else ""
-    return f'no {kind} is called "{name}"{hint}; choose from {", ".join(known)}'
+    return (
+        f'no {kind} is called "{name}"{did_you_mean(name, known)}; choose from {", ".join(known)}'
+    )

@@ -50,7 +50,7 @@ def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("mine.py:Unfinished", '"mine.py:Unfinished" lacks on_ack, on_congestion; give it'),
         ("yours.py:Mine", '"yours.py" cannot be read: No such file or directory'),
         ("yours:Mine", 'there is no module "yours" in the current folder'),
-        ("mine.py:Fixed(gain=2)", "an unexpected keyword argument 'gain'; its options are window"),
+        ("mine.py:Fixed(gain=2)", 'mine.py:Fixed has no option "gain"; it has window'),
         ("mine.py:Fixed(window=abc)", 'option window cannot be "abc"; it takes a number without a'),
         (
             "mine.py:Fixed(rate=20 ms)",

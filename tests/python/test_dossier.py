@@ -28,8 +28,8 @@ from dumbbell.dossier.outcome import Evidence, Finding, Options
 from dumbbell.dossier.packs import Pack, Packed
 from dumbbell.dossier.page import again
 from dumbbell.dossier.scenarios import FOLDER, Scenario
-from dumbbell.dossier.verdict import Pair, Share, bounds, combined, together
-from dumbbell.dossier.words import heading
+from dumbbell.dossier.verdict import FEWEST, Pair, Share, bounds, combined, together
+from dumbbell.dossier.words import heading, too_few
 from dumbbell.engine.runner import run_all, run_each
 
 TYPE_CHECKING = False
@@ -127,6 +127,13 @@ def test_a_share_surely_below_or_above_a_tenth_is_evidence() -> None:
     assert found == ["for", "for", "inconclusive", "inconclusive", "against", "against"]
     assert Share.of([0.1, None, 0.3], 0.2) == Share(2, 3)
     assert Share(0, 0).verdict == "not tested"
+
+
+def test_a_dossier_of_few_paths_says_that_none_can_be_for() -> None:
+    assert Share(0, FEWEST).verdict == "for"
+    assert Share(0, FEWEST - 1).verdict == "inconclusive"
+    assert too_few(FEWEST) == ""
+    assert too_few(6).startswith("With 6 paths no clause can have evidence for")
 
 
 def test_the_chances_of_for_in_the_guide_are_those_of_100_paths() -> None:

@@ -118,6 +118,15 @@ pub fn check(value: &Value) -> Result<String, ValueError> {
         Err(ConfigError::UnknownAlgorithm { name }) if is_object(&name) => {
             fail!("no algorithm is called \"{name}\"; an eBPF object is written \"{LINUX}{name}\"")
         }
+        Err(ConfigError::UnknownAlgorithm { name }) if name.ends_with(".py") => {
+            fail!("\"{name}\" is a file; write \"{name}:CLASS\" with the class in it")
+        }
+        Err(ConfigError::UnknownAlgorithm { name })
+            if name.contains(' ') && name.split(' ').all(|word| NAMES.contains(&word)) =>
+        {
+            let separate = name.replace(' ', ",");
+            fail!("\"{name}\" is several algorithms; where several can be, write {separate}")
+        }
         Err(ConfigError::UnknownAlgorithm { name }) => {
             let known: Vec<_> = NAMES.iter().copied().chain(media_names()).collect();
             Err(ValueError(unknown("algorithm", &name, &known)))
@@ -251,6 +260,8 @@ mod tests {
             ("linux:bbr(x=1)", "have no options by flow"),
             ("linux:mine.bpf.c", "is a source; compile it with clang"),
             ("mine.o", "an eBPF object is written \"linux:mine.o\""),
+            ("mine.py", "write \"mine.py:CLASS\" with the class in it"),
+            ("cubic bbr", "where several can be, write cubic,bbr"),
         ] {
             let error = check(&json!(text)).expect_err("no such name").to_string();
             assert!(error.contains(part), "{error}");

@@ -177,6 +177,10 @@ pub(crate) fn unknown_key(table: &Table, name: &str) -> String {
             return format!("there is no such key of an experiment; write {}", keys.join(" or "));
         }
     }
+    if table.name == LINK.name && snake == "rtt" {
+        return "there is no such key of a link; write delay, the half of it, or rtt in a flow"
+            .to_owned();
+    }
     let hint = did_you_mean(name, known.iter().copied());
     let article = if table.name == EXPERIMENT.name { "an" } else { "a" };
     let known = known.join(", ");

@@ -114,6 +114,8 @@ def _print(dossier: Dossier) -> None:
 
     if dossier.findings:
         print_table(words.heading(dossier), dossier.table())
+        if few := words.too_few(dossier.paths):
+            print_text(f"\n{few}")
     else:
         print_text(words.heading(dossier))
     for suite in dossier.packs:

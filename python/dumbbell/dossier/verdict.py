@@ -25,6 +25,10 @@ TOLERATED: Final = 0.1
 """The share of paths on which a limit may be exceeded. A tenth is ours: an algorithm for the whole
 Internet may be unsuited to some paths, but not to a tenth of them."""
 
+FEWEST: Final = 29
+"""With fewer paths than these there is no evidence for an algorithm: its upper bound is above
+`TOLERATED` though no path is beyond a limit."""
+
 RISK: Final = 0.05
 """How often a bound of a share may be wrong. Only one of the two matters for a verdict."""
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from dumbbell.display import format_significant
 from dumbbell.dossier.measures import standard
-from dumbbell.dossier.verdict import BESIDE, WORDS
+from dumbbell.dossier.verdict import BESIDE, FEWEST, WORDS
 from dumbbell.experiment.model import stack_of
 from dumbbell.figures import style_of
 
@@ -60,6 +61,13 @@ def heading(dossier: Dossier) -> str:
     return f"{label(dossier.cc)} beside {others}: {real}{'; '.join(about)}"
 
 
+def too_few(paths: int) -> str:
+    """What so few paths cannot show; empty if they are enough."""
+    if paths >= FEWEST:
+        return ""
+    return f"With {paths} paths no clause can have evidence for: that takes {FEWEST}."
+
+
 def question(clause: Clause) -> str:
     """The question on an algorithm, and the key word of the RFC."""
     asked = f" By the RFC this {clause.asks}." if clause.asks else ""
@@ -76,7 +84,7 @@ def with_unit(column: Column, value: float | None) -> str:
     """A value of a measure with its unit."""
     if value is None:
         return "no value"
-    return f"{value * column.scale:.3g} {column.unit}".strip()
+    return f"{format_significant(value * column.scale)} {column.unit}".strip()
 
 
 def shares(evidence: Evidence, dossier: Dossier) -> str:
@@ -186,6 +194,6 @@ def _short(value: Any) -> str:
     """A value with at most three significant digits."""
     number, space, unit = str(value).partition(" ")
     try:
-        return f"{float(number):.3g}{space}{unit}"
+        return f"{format_significant(float(number))}{space}{unit}"
     except ValueError:
         return str(value)

@@ -15,7 +15,7 @@ import marshal
 from typing import TYPE_CHECKING, Any, Final
 
 from dumbbell import _core
-from dumbbell.errors import DumbbellError, ExperimentError
+from dumbbell.errors import DumbbellError, ExperimentError, did_you_mean
 from dumbbell.experiment.modules import read_module
 
 if TYPE_CHECKING:
@@ -106,12 +106,17 @@ def _digest(cls: type) -> str:
 def _values(name: str, cls: type, options: Mapping[str, str]) -> dict[str, Any]:
     """The values of a class's options: of the types that its constructor is annotated with."""
     signature = inspect.signature(cls)
+    known = {option.name: option for option in _options(signature)}
+    has = ", ".join(f"{key} ({_valid(option)})" for key, option in known.items()) or "no options"
+    takes_any = any(option.kind is option.VAR_KEYWORD for option in known.values())
+    for key in options:
+        if key not in known and not takes_any:
+            near = did_you_mean(key, list(known))
+            raise DumbbellError(f'{name} has no option "{key}"{near}; it has {has}')
     try:
         signature.bind(None, **options)
     except TypeError as error:
-        known = list(map(str, _options(signature)))
-        has = f"its options are {', '.join(known)}" if known else "it has no options"
-        raise DumbbellError(f"{name}: {error}; {has}") from None
+        raise DumbbellError(f"{name}: {error}; it has {has}") from None
     parameters = signature.parameters
     return {
         key: _value(f"{name}: option {key}", text, parameters.get(key))
