@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from hashlib import sha256
 from pathlib import Path
 
+import polars as pl
 import pytest
 import test_custom
+from polars.testing import assert_frame_equal
 from test_custom import Reno, experiment, run
+from typer.testing import CliRunner
 
 import dumbbell
 from dumbbell import Experiment, ExperimentError, Flow, Result
+from dumbbell.cli.app import app
 from dumbbell.dossier.source import source_of, write_path
 from dumbbell.experiment import user_code
 
@@ -272,3 +277,31 @@ def test_the_command_line_shows_the_traceback_of_ones_own_code_alone() -> None:
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", ["run", "sweep"])
+def test_a_folder_has_the_classes_with_which_others_run_it_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    ours, theirs = tmp_path / "ours", tmp_path / "theirs"
+    (ours / "lib").mkdir(parents=True)
+    source = Path(test_custom.__file__).read_text().replace("Reno", "Mine")
+    (ours / "lib/mine.py").write_text(f"{source}\nimport gain\n")
+    (ours / "lib/gain.py").write_text("GAIN = 2\n")
+    text = TOML.replace("mine.py:Mine", "lib/mine.py:Mine")
+    axes = '[sweep]\n"link.*.rate" = ["10 Mbit/s", "20 Mbit/s"]\n' if command == "sweep" else ""
+    (ours / "e.toml").write_text(text + axes)
+    monkeypatch.chdir(ours)
+    done = CliRunner().invoke(app, [command, "e.toml", "--out", "out"])
+    assert done.exit_code == 0, done.output
+    copied = {path.name for path in (ours / "out/sources/lib").iterdir()}
+    assert copied == {"gain.py", "mine.py"}
+    shutil.copytree(ours / "out", theirs)
+    shutil.rmtree(ours)
+    monkeypatch.chdir(theirs / "sources")
+    file = "../sweep.toml" if command == "sweep" else "../experiment.toml"
+    done = CliRunner().invoke(app, [command, file, "--out", "../again"])
+    assert done.exit_code == 0, done.output
+    tables = [theirs / "again/flows.parquet", theirs / "flows.parquet"]
+    if command == "run":
+        assert_frame_equal(*map(pl.read_parquet, tables))

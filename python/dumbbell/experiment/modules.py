@@ -78,6 +78,14 @@ def read_module(home: str) -> tuple[ModuleType, str]:
         return _file(home) if home.endswith(".py") else _module(home)
 
 
+def files_of(home: str) -> list[Path]:
+    """The files that a module is made of, its own first, then what it imports of the user's."""
+    with _LOCK:
+        module, _ = read_module(home)
+        read = _modules.get(str(_path_of(module))) or _modules.get(home)
+        return read.files if read else []
+
+
 def _file(home: str) -> tuple[ModuleType, str]:
     path = Path(home).resolve()
     try:

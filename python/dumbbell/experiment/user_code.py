@@ -12,16 +12,22 @@ from __future__ import annotations
 import hashlib
 import inspect
 import marshal
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from dumbbell import _core
 from dumbbell.errors import DumbbellError, ExperimentError, did_you_mean
-from dumbbell.experiment.modules import read_module
+from dumbbell.experiment.linux_algorithms import digest_of, object_of
+from dumbbell.experiment.modules import files_of, read_module
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from dumbbell.cc import _Algorithm
+
+
+SOURCES: Final = "sources"
+"""The folder, in that of a result or of a sweep, with the files of algorithms of the user."""
 
 
 def is_custom(cc: str) -> bool:
@@ -56,6 +62,36 @@ def explain(cc: str) -> str:
     lines += ["Options:" if options else "It has no options."]
     lines += [f"  {option.name:{width}}  {_valid(option)}" for option in options]
     return "\n".join([*lines, f'In a file: cc = "{name}"'])
+
+
+def copy_sources(sources: Mapping[str, str], folder: Path) -> None:
+    """Copies the files of algorithms of the user into a folder ``sources`` of another one.
+
+    They lie there as they do in the current folder, so that who has a copy of a result or a sweep
+    can run it again in ``sources``. A file whose hash is not that in `sources` is not copied.
+
+    Args:
+        sources: As a resolved experiment has them.
+        folder: That of the result or the sweep.
+    """
+    here = Path.cwd()
+    for name, digest in sources.items():
+        for file in _sources(name, digest):
+            place = file.relative_to(here) if file.is_relative_to(here) else Path(file.name)
+            copy = folder / SOURCES / place
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_bytes(file.read_bytes())
+
+
+def _sources(name: str, digest: str) -> list[Path]:
+    """The files of an algorithm of the user if it is still the one of this hash."""
+    if (file := object_of(name)) is not None:
+        return [file.resolve()] if file.is_file() and digest_of(file) == digest else []
+    try:
+        is_same = find(name)[1] == digest
+        return files_of(name.rpartition(":")[0]) if is_same else []
+    except DumbbellError:
+        return []  # it was read from another folder
 
 
 def classes(

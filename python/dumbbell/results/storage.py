@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 from dumbbell.errors import OverwriteError, ResultError
 from dumbbell.experiment.files import locked, writing
 from dumbbell.experiment.model import Experiment
+from dumbbell.experiment.user_code import SOURCES, copy_sources
 from dumbbell.results.tables import OPTIONAL, TABLES, check_columns, read_table
 
 if TYPE_CHECKING:
@@ -39,9 +40,10 @@ _FILES: Final = ("experiment.toml", "meta.json", *(f"{table}.parquet" for table 
 
 _OPTIONAL: Final = re.compile(
     rf"({'|'.join(OPTIONAL)})\.parquet|packets-\d+-(sender|receiver)\.pcapng|"
-    r"qlog-\d+-[^/]+\.sqlog"
+    rf"qlog-\d+-[^/]+\.sqlog|{SOURCES}"
 )
-"""Files of multipath flows, of many transfers, of media, and of flows that are logged."""
+"""Files of multipath flows, of many transfers, of media, of flows that are logged, and the folder
+with algorithms of the user."""
 
 _ADDED: Final = re.compile(
     r"report\.html|(figure|both|windows|throughputs|states|round-trips|queues|frame-delays|video|"
@@ -124,6 +126,9 @@ def _write(
         toml = experiment.to_toml(defaults=True)
         (temporary / "experiment.toml").write_text(toml, encoding="utf-8")
         (temporary / "meta.json").write_text(f"{text}\n", encoding="utf-8")
+        if is_same and (target / SOURCES).is_dir():
+            shutil.copytree(target / SOURCES, temporary / SOURCES)
+        copy_sources(experiment.sources, temporary)
         for table, frame in tables.items():
             frame.write_parquet(temporary / f"{table}.parquet")
         for seed, capture in captures.items():

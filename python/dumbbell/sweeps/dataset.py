@@ -27,6 +27,7 @@ import polars as pl
 
 from dumbbell.errors import ResultError
 from dumbbell.experiment.files import locked, write_text, writing
+from dumbbell.experiment.user_code import SOURCES
 from dumbbell.results.tables import notes_of, read_table
 from dumbbell.sweeps.work import SERIES, SUMMARIES
 
@@ -42,7 +43,7 @@ PLAN: Final = "plan.parquet"  # the table of the runs that were asked for last
 _TOML: Final = "sweep.toml"
 
 _OURS: Final = re.compile(
-    r"sweep\.toml|plan\.parquet|parts|\.lock|\..+\.partial|[\w.-]+\.(svg|png|pdf|html)"
+    rf"sweep\.toml|plan\.parquet|parts|{SOURCES}|\.lock|\..+\.partial|[\w.-]+\.(svg|png|pdf|html)"
 )
 """The files and folders of a sweep, its figures and reports included."""
 

@@ -19,6 +19,7 @@ from dumbbell.engine.simulation import stop_all, thread_pool
 from dumbbell.engine.store import Packs
 from dumbbell.engine.store import Store as RunStore
 from dumbbell.errors import DumbbellError, Interrupted
+from dumbbell.experiment.user_code import copy_sources
 from dumbbell.sweeps.dataset import Dataset, Store
 from dumbbell.sweeps.plan import Point, Run, Sweep, build
 from dumbbell.sweeps.real import RealPackets, duration, machine_of, real_packets
@@ -169,6 +170,7 @@ class _Driver:
         axes = {axis.name: {"key": axis.key, "unit": axis.unit} for axis in self.sweep.axes}
         backend = "linux" if self.real else "simulator"
         self.store.write_plan(asked, axes, self.sweep.text, backend)
+        copy_sources(_sources(self.points), self.store.folder)
         if stored := self.packs.get(sorted({run.name for run in runs} - self.there)):
             self.store.add(stored)
             self.there.update(stored["runs"]["run"])
@@ -276,14 +278,18 @@ class _Driver:
         self.kept_at = time.monotonic()
 
 
+def _sources(points: list[Point]) -> dict[str, str]:
+    """The algorithms of the user in all points, and their hashes."""
+    found: dict[str, str] = {}
+    for point in points:
+        if '"sources"' in point.scenario:
+            found |= json.loads(point.scenario).get("sources", {})
+    return found
+
+
 def _is_shared(points: list[Point]) -> bool:
     """Whether the runs may be shared with other sweeps: all code that determines them is hashed."""
-    return all(
-        name.partition(":")[0].endswith(".py")
-        for point in points
-        if '"sources"' in point.scenario
-        for name in json.loads(point.scenario).get("sources", {})
-    )
+    return all(name.partition(":")[0].endswith(".py") for name in _sources(points))
 
 
 def _table(sweep: Sweep, runs: Iterable[Run]) -> pl.DataFrame:
