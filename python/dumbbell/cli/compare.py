@@ -103,7 +103,12 @@ def compare_algorithms(
         from dumbbell.figures import FINE, save
 
         file = out if is_picture else out / "comparison.svg"
-        save(found.plot(), file.with_suffix(""), [file.suffix[1:]], dpi=FINE)
+        save(
+            found.plot(_title(found, question, against)),
+            file.with_suffix(""),
+            [file.suffix[1:]],
+            dpi=FINE,
+        )
         if not json:
             output.print_line(f"The picture is {file}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import isfinite, nan
@@ -117,8 +118,12 @@ class Comparison:
         """The columns that depend on a competitor or on traffic."""
         return [name for name in _OF_RIVAL + _OF_TRAFFIC if name in self.runs.columns]
 
-    def plot(self) -> Figure:
-        """Draws the mean of each metric with its interval and its runs, a bar an algorithm."""
+    def plot(self, title: str = "") -> Figure:
+        """Draws the mean of each metric with its interval and its runs, a bar an algorithm.
+
+        Args:
+            title: What stands above all panels.
+        """
         from dumbbell import figures  # half a second that tables do not need
 
         drawn = [*_DRAWN, *(name for name in self._more if name != "completed_share")]
@@ -141,6 +146,10 @@ class Comparison:
                     style = figures.style_of(self.rival.experiment.flows[0].cc)
                     column = Column.of(metric, title=f"Throughput left to {style.label}")
                 panel.set_xlabel(column.heading)
+            for panel in [one for row in panels for one in row][len(drawn) :]:
+                panel.set_visible(False)
+            if title:
+                figure.suptitle(textwrap.fill(title, 100), fontsize="medium")
         return figure
 
     def __repr__(self) -> str:
