@@ -694,7 +694,7 @@ def test_a_class_is_refused_for_real_packets_before_any_run(tmp_path: Path) -> N
     assert not out.exists()
 
 
-def test_what_real_packets_cannot_have_is_not_tested(
+def test_what_real_packets_cannot_have_is_not_tested_on_three_paths(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(_: object, **options: object) -> None:
@@ -702,9 +702,8 @@ def test_what_real_packets_cannot_have_is_not_tested(
         raise ExperimentError("has options that no kernel has", key="flow[1].cc")
 
     monkeypatch.setattr(real, "run_each", refuse)
-    found = evaluate(
-        "reno", tmp_path / "out", sections=["media-loss-media"], paths=1, search=0, backend="linux"
-    )
+    found = evaluate("reno", tmp_path / "out", sections=["media-loss-media"], backend="linux")
+    assert (found.paths, found.options.search) == (3, 0)
     [failure] = found.failures
     assert "real packets cannot show it: flow[1].cc: has options" in failure
     assert found.findings[0].verdict("reno") == "not tested"

@@ -42,11 +42,14 @@ _MOMENT: Final[dict[str, Any]] = {
 }
 """The settings of the shortest run."""
 
-PATHS: Final = 100
-"""How many random paths a scenario has unless it is said."""
+_PATHS: Final = 100
+"""How many random paths a scenario has if that is not given."""
 
-SEARCHED: Final = 60
-"""How many more paths the search for the worst tries for each measure, unless it is said."""
+_REAL_PATHS: Final = 3
+"""The same with real packets, where each path takes as long as its run lasts."""
+
+_SEARCHED: Final = 60
+"""How many more paths the search for the worst tries for each measure if that is not given."""
 
 
 def evaluate(
@@ -54,8 +57,8 @@ def evaluate(
     out: str | Path,
     *,
     sections: Sequence[str] | None = None,
-    paths: int = PATHS,
-    search: int = SEARCHED,
+    paths: int | None = None,
+    search: int | None = None,
     limits: Mapping[str, float] | None = None,
     packs: Sequence[str] = (),
     seeds: int | None = None,
@@ -74,13 +77,14 @@ def evaluate(
             or a class of `dumbbell.cc`.
         out: The folder; what is there from before is used again.
         sections: The clauses, such as ``["5.1.3"]``, or measures; all if not given.
-        paths: How many random paths each scenario has.
-        search: How many more paths the search for the worst tries for each measure; 0 for none.
+        paths: How many random paths each scenario has; if not given 100, or 3 with real packets.
+        search: How many more paths the search for the worst tries for each measure; 0 for none. If
+            not given 60, or 0 with real packets.
         limits: Limits of measures in the place of those of the program, by the measures' names.
         packs: Published suites to be run too, such as ``["tcpeval"]``.
         seeds: How many seeds the tests of packs have; those of their files if not given.
         backend: ``"linux"`` for real packets with this kernel's algorithms, in real time and one
-            run after the other: a few paths, no search, no packs.
+            run after the other, without search and packs.
         jobs: How many simulations to run at once; as many as there are processors if not given.
         dask: The address of a Dask scheduler whose workers are to do the work.
         progress: Called periodically with the current step and its completed fraction (0 to 1).
@@ -96,7 +100,12 @@ def evaluate(
     cc = name_of(cc)
     chosen = clauses.choose(sections, limits or {})
     suites = [Pack.load(name) for name in packs]
-    if backend == "linux" and (suites or search):
+    is_real = backend == "linux"
+    if paths is None:
+        paths = _REAL_PATHS if is_real else _PATHS
+    if search is None:
+        search = 0 if is_real else _SEARCHED
+    if is_real and (suites or search):
         raise DumbbellError("--backend linux: runs neither packs nor a search for the worst")
     _refuse_tcp_for_media(cc, chosen, suites)
     check_algorithm(cc, backend)
