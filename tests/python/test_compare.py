@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -128,5 +129,22 @@ def test_it_plots_a_panel_for_each_metric(comparison: dumbbell.Comparison) -> No
 
 
 def test_real_packets_have_no_limit_on_the_interval() -> None:
-    with pytest.raises(dumbbell.DumbbellError, match="--until-ci: is for the simulator"):
-        dumbbell.compare("reno", until=dumbbell.Until(0.05, "throughput", 20), backend="linux")
+    with pytest.raises(dumbbell.ExperimentError, match="until: is for the simulator"):
+        dumbbell.compare("reno", until=dumbbell.Until(0.05), backend="linux")
+
+
+def test_a_metric_that_runs_do_not_have_is_refused_before_any_run(tmp_path: Path) -> None:
+    until = dumbbell.Until(0.05, "jane")
+    link = dumbbell.Link(name="a", rate="1 Mbit/s", delay="5 ms")
+    experiment = dumbbell.Experiment(links=[link], flows=[dumbbell.Flow(cc="reno")], duration="1 s")
+    problem = re.escape('metric: no metric is called "jane" (did you mean "jain"?)')
+    for refused in (
+        lambda: dumbbell.run(experiment, until=until, out=tmp_path / "out"),
+        lambda: dumbbell.compare("reno", until=until, out=tmp_path / "out"),
+        lambda: dumbbell.sweep(
+            experiment, {"flow.*.cc": ["reno"]}, until=until, out=tmp_path / "out"
+        ),
+    ):
+        with pytest.raises(dumbbell.ExperimentError, match=f"^{problem}"):
+            refused()
+    assert not (tmp_path / "out").exists()

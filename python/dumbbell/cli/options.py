@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from typer import Argument, Context, Option
 
-from dumbbell.errors import DumbbellError, ExperimentError, OverwriteError, unknown
+from dumbbell.errors import DumbbellError, ExperimentError, OverwriteError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from dumbbell.metrics.intervals import Until
 
@@ -124,6 +124,10 @@ def split_algorithms(text: str) -> list[str]:
     return names
 
 
+_OPTIONS: Final = {"until": "--until-ci", "width": "--until-ci"}
+"""The options whose names are not those of the arguments."""
+
+
 @contextmanager
 def named(*arguments: str) -> Iterator[None]:
     """Gives an `ExperimentError` in one of these arguments the name of the option."""
@@ -132,7 +136,8 @@ def named(*arguments: str) -> Iterator[None]:
     except ExperimentError as error:
         if error.key not in arguments:
             raise
-        raise ExperimentError(error.problem, key=f"--{error.key}") from None
+        option = _OPTIONS.get(error.key, f"--{error.key.replace('_', '-')}")
+        raise ExperimentError(error.problem, key=option) from None
 
 
 def refuse_given(context: Context, options: tuple[str, ...], problem: str) -> None:
@@ -156,14 +161,8 @@ def refuse_existing(
         raise OverwriteError(f"{path}: exists already", option=option)
 
 
-def parse_until(
-    context: Context, share: str | None, metric: str, most: int, known: Sequence[str]
-) -> Until | None:
-    """The limit that ``--until-ci``, ``--metric`` and ``--max-seeds`` set; None without the first.
-
-    The metric is to be one of `known`.
-    """
-    from dumbbell.experiment.model import MOST_SEEDS
+def parse_until(context: Context, share: str | None, metric: str, most: int) -> Until | None:
+    """What ``--until-ci``, ``--metric`` and ``--max-seeds`` say; None without the first."""
     from dumbbell.experiment.quantities import parse_probability
     from dumbbell.metrics.intervals import Until
 
@@ -173,13 +172,7 @@ def parse_until(
     try:
         width = parse_probability(share)
     except DumbbellError:
-        width = 0.0
-    if width == 0:
-        problem = f'--until-ci: "{share}" is not a share of the mean'
-        raise DumbbellError(f"{problem}; write, for example, 5%")
-    if metric not in known:
-        raise DumbbellError(f"--metric: {unknown('metric', metric, known)}")
-    if not Until.MIN_SEEDS <= most <= MOST_SEEDS:
-        problem = f"--max-seeds: {most} is not a number from {Until.MIN_SEEDS} to {MOST_SEEDS:,}"
-        raise DumbbellError(f"{problem}; with fewer seeds an interval says too little")
-    return Until(width, metric, most)
+        problem = f'"{share}" is not a share of the mean; write, for example, 5%'
+        raise ExperimentError(problem, key="--until-ci") from None
+    with named("width", "max_seeds"):
+        return Until(width, metric, most)

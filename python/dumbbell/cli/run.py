@@ -42,9 +42,8 @@ def run_file(
     """Run an experiment and write its result folder."""
     from dumbbell.cli import scenario
     from dumbbell.engine.runner import refuse_others, run
-    from dumbbell.sweeps.plan import RUN_METRICS
 
-    until = options.parse_until(context, until_ci, metric, max_seeds, RUN_METRICS)
+    until = options.parse_until(context, until_ci, metric, max_seeds)
     if backend == "simulator":
         options.refuse_given(context, ("retry_invalid",), "goes with --backend linux")
     elif backend == "both":
@@ -53,7 +52,11 @@ def run_file(
     name = scenario.name_of(file)
     folders = [_folder(name, out, kind, alone=len(kinds) == 1) for kind in kinds]
     results = []
-    with in_file(name), output.progress_bar(name.name) as progress:
+    with (
+        options.named("until", "metric"),
+        in_file(name),
+        output.progress_bar(name.name) as progress,
+    ):
         written = scenario.load(file, assignments)
         if len(kinds) > 1:
             resolved = [written.resolve()]

@@ -37,7 +37,7 @@ _ARGUMENTS: Final = {
 }
 """The arguments whose names are not those of the experiment's keys."""
 
-RUN_METRICS: Final = (
+COMPARED: Final = (
     *("throughput", "goodput", "queue_delay_mean", "queue_delay_p95"),
     *("retransmission_share", "utilisation", "jain"),
 )
@@ -207,10 +207,11 @@ def compare(
 
     Raises:
         ExperimentError: If an argument is not valid; its ``key`` is the argument's name.
-        DumbbellError: If `until` is given with real packets.
         OverwriteError: If `out` holds other results.
         TestbedError: If this machine lacks what real packets need.
     """
+    if until:
+        until.check(COMPARED, is_real=backend == "linux")
     with _arguments(_ARGUMENTS):
         algorithms = list(map(name_of, [cc] if isinstance(cc, str | type) else cc))
         with _arguments({"cc": "against"}):
@@ -296,7 +297,7 @@ def _flow(name: str, cc: str, **others: Any) -> Flow:
 
 
 def values_of(metric: str, result: Result) -> list[list[float | None]]:
-    """What of an algorithm's runs is to be known well: a column of `RUN_METRICS`."""
+    """What of an algorithm's runs is to be known well: a column of `COMPARED`."""
     return [_judge(result, None)[metric].to_list()]
 
 
@@ -309,10 +310,10 @@ def _bar(name: str, label: str, runs: list[float], metric: str) -> dict[str, Any
 
 
 def achieved(result: Result, own: pl.Expr) -> pl.DataFrame:
-    """What the flows that `own` chooses achieved together; the columns of `RUN_METRICS` by seed."""
+    """What the flows that `own` chooses achieved together; the columns of `COMPARED` by seed."""
     flows = metrics.summary(result).filter(own)
     runs = metrics.run_summary(result, flows, metrics.link_summary(result))
-    return runs.select("seed", *RUN_METRICS)
+    return runs.select("seed", *COMPARED)
 
 
 def _judge(result: Result, rival: Result | None) -> pl.DataFrame:

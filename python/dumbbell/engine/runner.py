@@ -83,12 +83,14 @@ def run(
         The tables of all seeds, in the order of the seeds.
 
     Raises:
-        ExperimentError: If the experiment is not valid.
+        ExperimentError: If the experiment is not valid, or `until` cannot be had.
         OverwriteError: If `out` holds another result, or a measurement with real packets.
         ResultError: If `out` holds something other than a result, or cannot be written.
         TestbedError: If this machine lacks what real packets need.
         Interrupted: If the user interrupts; then the simulations are stopped too.
     """
+    if until:
+        until.check(metrics.RUN_METRICS, is_real=backend == "linux")
     with ExitStack() as stack:
         if not isinstance(experiment, Experiment):
             stack.enter_context(in_file(experiment))
@@ -132,8 +134,6 @@ def run_into(
     name of its metric. Progress begins anew when seeds are added.
     """
     backend = options.get("backend", "simulator")
-    if until is not None and backend != "simulator":
-        raise DumbbellError("--until-ci: is for the simulator; give --seeds instead")
     every = [experiment.resolve() for experiment in experiments]
     meta = {"backend": backend, "engine": engine()}
     with ExitStack() as stack:

@@ -26,6 +26,7 @@ from dumbbell.metrics.rates import (
 )
 from dumbbell.metrics.summaries import (
     FLOW_METRICS,
+    RUN_METRICS,
     group_throughput,
     over_flows,
     queueing_delay,
@@ -68,6 +69,7 @@ __all__ = [
     "FLOW_METRICS",
     "FRAME_METRICS",
     "METRICS",
+    "RUN_METRICS",
     "TRANSFER_METRICS",
     "VIDEO_METRICS",
     "Estimate",

@@ -18,9 +18,9 @@ from dumbbell.engine.runner import refuse_other, workers
 from dumbbell.engine.simulation import stop_all, thread_pool
 from dumbbell.engine.store import Packs
 from dumbbell.engine.store import Store as RunStore
-from dumbbell.errors import DumbbellError, Interrupted
+from dumbbell.errors import DumbbellError, ExperimentError, Interrupted
 from dumbbell.sweeps.dataset import Dataset, Store
-from dumbbell.sweeps.plan import Point, Run, Sweep, build
+from dumbbell.sweeps.plan import METRICS, Point, Run, Sweep, build
 from dumbbell.sweeps.real import RealPackets, duration, machine_of, real_packets
 from dumbbell.sweeps.work import RUNNING_POINT, ChunkMonitor, simulate
 
@@ -80,10 +80,10 @@ def run_sweep(
     """
     sweep = source if isinstance(source, Sweep) else Sweep.load(source)
     is_real = backend == "linux"
-    for option, value in (("until-ci", until), ("dask", dask)):
-        if is_real and value is not None:
-            instead = "; give --seeds instead" if value is until else ""
-            raise DumbbellError(f"--{option}: is for the simulator{instead}")
+    if until:
+        until.check(METRICS, is_real=is_real)
+    if is_real and dask is not None:
+        raise ExperimentError("is for the simulator", key="dask")
     numbers = sweep.seeds(seeds)
     points = []  # before the folder is made
     for point in sweep.points():
