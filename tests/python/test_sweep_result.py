@@ -78,6 +78,11 @@ def test_its_figure_has_a_line_for_each_of_a_group(swept: dumbbell.SweepResult) 
 def test_a_figure_of_what_there_is_not_is_refused(swept: dumbbell.SweepResult) -> None:
     with pytest.raises(DumbbellError, match='no axis is called "rate"'):
         swept.plot("rate")
+    alone = dumbbell.sweep(EXPERIMENT, {"link.l.rate": ["5 Mbit/s"]}, seeds=1)
+    with pytest.raises(DumbbellError, match='no axis is called "cc"; choose from rate'):
+        alone.plot("cc", by="cc")
+    with pytest.raises(DumbbellError, match=r'no axis is called "c".*; choose from rate, cc'):
+        alone.plot("rate", by="c")
     with pytest.raises(DumbbellError, match='no metric is called "speed"'):
         swept.plot("queue", "speed")
 

@@ -109,9 +109,9 @@ class SweepResult:
         Raises:
             DumbbellError: If there is no such axis or metric.
         """
-        for axis in (x, by):
-            if axis is not None and axis not in self.axes and (axis, axis) != (by, "cc"):
-                raise DumbbellError(unknown("axis", axis, self.axes))
+        for axis, known in ((x, self.axes), (by, list(dict.fromkeys([*self.axes, "cc"])))):
+            if axis is not None and axis not in known:
+                raise DumbbellError(unknown("axis", axis, known))
         table = self.runs
         if by is not None and by not in self.axes:
             table = metrics.over_flows(self.flows, ["point", "seed", *self.axes, by])
