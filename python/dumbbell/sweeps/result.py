@@ -6,6 +6,7 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -229,22 +230,24 @@ def sweep(
         experiment = Sweep.of(experiment, {"combine": combine} | drawn | plain)
     elif isinstance(experiment, Experiment):
         raise DumbbellError('a sweep needs axes, such as {"flow.*.cc": ["cubic", "bbr3"]}')
-    folder = tempfile.mkdtemp(prefix="dumbbell-") if out is None else out
-    swept = run_sweep(
-        experiment,
-        folder,
-        seeds=seeds,
-        jobs=jobs,
-        until=until,
-        series=series,
-        dask=dask,
-        backend=backend,
-        retry_invalid=retry_invalid,
-        progress=progress,
-    )
-    result = SweepResult(swept.dataset)
-    if out is None:
-        weakref.finalize(result, shutil.rmtree, folder, ignore_errors=True)
+    with ExitStack() as stack:
+        if out is None:
+            out = tempfile.mkdtemp(prefix="dumbbell-")
+            stack.callback(shutil.rmtree, out, ignore_errors=True)
+        swept = run_sweep(
+            experiment,
+            out,
+            seeds=seeds,
+            jobs=jobs,
+            until=until,
+            series=series,
+            dask=dask,
+            backend=backend,
+            retry_invalid=retry_invalid,
+            progress=progress,
+        )
+        result = SweepResult(swept.dataset)
+        weakref.finalize(result, stack.pop_all().close)
     return result
 
 
