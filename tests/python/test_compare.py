@@ -7,12 +7,25 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
+from command import complaint_of
 
 import dumbbell
 from dumbbell import ExperimentError, OverwriteError, Result, metrics
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+HALVES = """
+from dumbbell.cc import WindowRule
+
+
+class Halves(WindowRule):
+    def increase(self, cwnd, acked, path, ack):
+        return acked / cwnd
+
+    def decrease(self, cwnd, path, event):
+        return cwnd / 2
+"""
 
 _OF_TRAFFIC = ["completion_p50", "completion_p99"]
 
@@ -119,6 +132,25 @@ def test_results_are_written_into_folders_and_another_comparison_is_refused(
     assert reno.flows.equals(compared.results["reno"].flows)
     with pytest.raises(OverwriteError, match="reno: holds another result"):
         dumbbell.compare("reno", flows=3, **settings)  # type: ignore[arg-type]
+
+
+def test_an_algorithm_that_is_named_twice_is_refused(tmp_path: Path) -> None:
+    problem = 'cc: "cubic" is named twice; name every algorithm once'
+    with pytest.raises(ExperimentError, match=problem):
+        dumbbell.compare(["cubic", "reno", "cubic"], out=tmp_path / "out")
+    with pytest.raises(ExperimentError, match="cc: names no algorithm"):
+        dumbbell.compare([])
+    said = complaint_of("compare", "--cc", "cubic,reno,cubic", cwd=tmp_path)
+    assert said == f"--{problem}"
+
+
+def test_names_that_differ_by_a_slash_have_folders_of_their_own(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    for name in ("a/b.py", "a_b.py"):
+        (tmp_path / name).write_text(HALVES)
+    names = [f"{tmp_path}/a/b.py:Halves", f"{tmp_path}/a_b.py:Halves"]
+    dumbbell.compare(names, duration="1 s", rate="1 Mbit/s", out=tmp_path / "out")
+    assert len(list((tmp_path / "out").iterdir())) == 2
 
 
 def test_it_plots_a_panel_for_each_metric(comparison: dumbbell.Comparison) -> None:

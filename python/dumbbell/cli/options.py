@@ -115,12 +115,11 @@ def split_list(text: str) -> list[str]:
 
 def split_algorithms(text: str) -> list[str]:
     """The algorithms of ``--cc``."""
+    from dumbbell.experiment.user_code import check_names
+
     names = split_list(text)
-    if not names:
-        raise ExperimentError('"" names no algorithm; write some, such as "cubic,bbr"', key="--cc")
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice:
-        raise ExperimentError(f'"{twice}" is named twice; name every algorithm once', key="--cc")
+    with named("cc"):
+        check_names(names)
     return names
 
 

@@ -17,7 +17,8 @@ from dumbbell.engine.runner import Backend, run_into
 from dumbbell.errors import ExperimentError, QuantityError
 from dumbbell.experiment.model import Experiment, Flow, Link
 from dumbbell.experiment.quantities import TIME
-from dumbbell.experiment.user_code import name_of
+from dumbbell.experiment.user_code import check_names, name_of
+from dumbbell.results.storage import file_name
 from dumbbell.results.summary import in_notebook, means
 
 if TYPE_CHECKING:
@@ -214,6 +215,7 @@ def compare(
         until.check(COMPARED, is_real=backend == "linux")
     with _arguments(_ARGUMENTS):
         algorithms = list(map(name_of, [cc] if isinstance(cc, str | type) else cc))
+        check_names(algorithms)
         with _arguments({"cc": "against"}):
             rivals = [] if against is None else [name_of(against)]
         groups = [[name, *rivals] for name in algorithms] + [[name] for name in rivals]
@@ -227,7 +229,7 @@ def compare(
     names = [*algorithms, *(f"{name} alone" for name in rivals)]
     every = run_into(
         experiments,
-        [None if out is None else Path(out) / name.replace("/", "_") for name in names],
+        [None if out is None else Path(out) / file_name(name) for name in names],
         values_of,
         jobs=jobs,
         overwrite=overwrite,

@@ -19,7 +19,7 @@ from dumbbell.errors import DumbbellError, ExperimentError
 from dumbbell.experiment.modules import read_module
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from dumbbell.cc import _Algorithm
 
@@ -44,6 +44,15 @@ def find(cc: str) -> tuple[str, str]:
     """Name and SHA-256 of the source of the custom algorithm that `cc` names."""
     name, digest, _, _ = _load(cc)
     return name, digest
+
+
+def check_names(algorithms: Sequence[str]) -> None:
+    """Raises `ExperimentError` if no algorithm is named, or one is named twice."""
+    if not algorithms:
+        raise ExperimentError('names no algorithm; write some, such as "cubic,bbr"', key="cc")
+    twice = next((name for name in algorithms if algorithms.count(name) > 1), None)
+    if twice:
+        raise ExperimentError(f'"{twice}" is named twice; name every algorithm once', key="cc")
 
 
 def explain(cc: str) -> str:
