@@ -183,7 +183,7 @@ def crates() -> str:
 def metric_list() -> str:
     """The metrics: the first line of the docstring of each."""
     rows = []
-    for metric in metrics.METRICS:
+    for metric in metrics.LISTED:
         first = (inspect.getdoc(metric) or "").partition("\n")[0]
         home = metric.__module__.rpartition(".")[2]
         rows.append((f"`{home}.{metric.__name__}`", _cell(first)))

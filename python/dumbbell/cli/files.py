@@ -77,7 +77,7 @@ def list_all(json: options.Json = False) -> None:
     templates, aqms = _of_links("template"), _of_links("aqm")
     titles = {paper.id: paper.title for paper in papers.available()}
     meanings = {
-        metric.__name__: (metric.__doc__ or "").partition("\n")[0] for metric in metrics.METRICS
+        metric.__name__: (metric.__doc__ or "").partition("\n")[0] for metric in metrics.LISTED
     }
     if json:
         own = {name: algorithms for name, _, algorithms in _core.quic_stacks()}

@@ -42,7 +42,7 @@ from dumbbell.metrics.transfers import (
 )
 from dumbbell.metrics.video import VIDEO_METRICS, video_summary
 
-METRICS = (
+LISTED = (
     throughput,
     goodput,
     group_throughput,
@@ -68,7 +68,7 @@ METRICS = (
 __all__ = [
     "FLOW_METRICS",
     "FRAME_METRICS",
-    "METRICS",
+    "LISTED",
     "RUN_METRICS",
     "TRANSFER_METRICS",
     "VIDEO_METRICS",

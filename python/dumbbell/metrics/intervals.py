@@ -220,7 +220,7 @@ def mean(runs: Sequence[float], metric: str = "") -> Estimate:
 
     Args:
         runs: One value a run.
-        metric: What they are, a key of `dumbbell.display.METRICS`: the interval ends where the
+        metric: What they are, a key of `dumbbell.display.COLUMNS`: the interval ends where the
             range of the metric does, such as at a utilisation of 1. True means lie in that range,
             so the interval covers them as often.
 
