@@ -9,6 +9,7 @@ import threading
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pandas as pd
@@ -415,9 +416,18 @@ def test_names_in_tables_that_not_every_result_has_are_checked_too(
         Result.load(tmp_path / "r")
 
 
-def test_a_backend_that_there_is_not_is_refused() -> None:
-    with pytest.raises(DumbbellError, match='there is no "Linux"; write simulator or linux'):
-        run(EXPERIMENT, backend="Linux")  # type: ignore[arg-type]
+def test_a_backend_that_there_is_not_is_refused_everywhere(tmp_path: Path) -> None:
+    wrong: Any = {"backend": "Linux", "out": tmp_path / "out"}
+    for refused in (
+        lambda: run(EXPERIMENT, **wrong),
+        lambda: dumbbell.run_all([EXPERIMENT], backend=wrong["backend"]),
+        lambda: dumbbell.compare("reno", **wrong),
+        lambda: dumbbell.evaluate("reno", **wrong),
+        lambda: dumbbell.sweep(EXPERIMENT, {"flow.*.cc": ["reno"]}, **wrong),
+    ):
+        with pytest.raises(ExperimentError, match=r'^backend: no backend is called "Linux"'):
+            refused()
+    assert not (tmp_path / "out").exists()
 
 
 def test_meta_data_are_json_that_anybody_reads(result: Result, tmp_path: Path) -> None:

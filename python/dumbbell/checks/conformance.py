@@ -16,12 +16,13 @@ from polars.exceptions import ColumnNotFoundError
 
 from dumbbell import _core
 from dumbbell.engine.progress import Progress, silent
-from dumbbell.engine.runner import Backend, run_each
+from dumbbell.engine.runner import run_each
 from dumbbell.experiment.model import stack_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
 
+    from dumbbell.engine.backend import Backend
     from dumbbell.experiment.model import Experiment
     from dumbbell.results.result import Result
 

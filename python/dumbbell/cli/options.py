@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from typer import Argument, Context, Option
 
+from dumbbell.engine.backend import Backend
 from dumbbell.errors import DumbbellError, ExperimentError, OverwriteError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from dumbbell.metrics.intervals import Until
-
-Backend = Literal["simulator", "linux"]
 
 PICTURES: Final = (".svg", ".png", ".pdf")  # what the name of a picture may end in
 

@@ -18,6 +18,7 @@ from dumbbell.dossier.scenarios import Scenario, is_for_media
 from dumbbell.dossier.search import Search, start_of
 from dumbbell.dossier.source import write_path
 from dumbbell.dossier.verdict import Share
+from dumbbell.engine.backend import sends_packets
 from dumbbell.engine.progress import Progress, silent
 from dumbbell.engine.runner import refuse_others, run_all
 from dumbbell.errors import DumbbellError, ExperimentError, OverwriteError
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
     from dumbbell.dossier.clauses import Clause, Measure
     from dumbbell.dossier.measures import Runs
-    from dumbbell.engine.runner import Backend
+    from dumbbell.engine.backend import Backend
 
 REFERENCES: Final = ("reno", "cubic")
 """The standards-track algorithms with which every other one is compared."""
@@ -100,7 +101,7 @@ def evaluate(
     cc = name_of(cc)
     chosen = clauses.choose(sections, limits or {})
     suites = [Pack.load(name) for name in packs]
-    is_real = backend == "linux"
+    is_real = sends_packets(backend)
     if paths is None:
         paths = _REAL_PATHS if is_real else _PATHS
     if search is None:

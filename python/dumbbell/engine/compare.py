@@ -12,8 +12,9 @@ import polars as pl
 
 from dumbbell import _core, metrics
 from dumbbell.display import Column, Table
+from dumbbell.engine.backend import Backend, sends_packets
 from dumbbell.engine.progress import Progress, silent
-from dumbbell.engine.runner import Backend, run_into
+from dumbbell.engine.runner import run_into
 from dumbbell.errors import ExperimentError, QuantityError
 from dumbbell.experiment.model import Experiment, Flow, Link
 from dumbbell.experiment.quantities import TIME
@@ -212,7 +213,7 @@ def compare(
         TestbedError: If this machine lacks what real packets need.
     """
     if until:
-        until.check(COMPARED, is_real=backend == "linux")
+        until.check(COMPARED, is_real=sends_packets(backend))
     with _arguments(_ARGUMENTS):
         algorithms = list(map(name_of, [cc] if isinstance(cc, str | type) else cc))
         check_names(algorithms)

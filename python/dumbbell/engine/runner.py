@@ -7,10 +7,11 @@ import platform
 import time
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypedDict, Unpack, get_args
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypedDict, Unpack
 
 from dumbbell import _core, metrics
 from dumbbell.engine import kernel
+from dumbbell.engine.backend import Backend, sends_packets
 from dumbbell.engine.cluster import Cluster, connected
 from dumbbell.engine.progress import Progress, silent
 from dumbbell.engine.simulation import engine, simulate, stop_all, thread_pool
@@ -30,9 +31,6 @@ if TYPE_CHECKING:
     from dumbbell.metrics.intervals import Until
 
     Values = Callable[[str, Result], Iterable[Sequence[float | None]]]
-
-Backend = Literal["simulator", "linux"]
-"""What runs an experiment: the simulator, or this machine's kernel with real packets."""
 
 _POLL_INTERVAL: Final = 0.1  # how often progress is reported, s
 
@@ -90,7 +88,7 @@ def run(
         Interrupted: If the user interrupts; then the simulations are stopped too.
     """
     if until:
-        until.check(metrics.RUN_METRICS, is_real=backend == "linux")
+        until.check(metrics.RUN_METRICS, is_real=sends_packets(backend))
     with ExitStack() as stack:
         if not isinstance(experiment, Experiment):
             stack.enter_context(in_file(experiment))
@@ -180,8 +178,7 @@ def run_all(experiments: Sequence[Experiment], **options: Unpack[Options]) -> li
         A result for every experiment, in their order; the same as from running them one by one.
 
     Raises:
-        ExperimentError: If one of them is not valid.
-        DumbbellError: If there is no such backend.
+        ExperimentError: If one of them is not valid, or there is no such backend.
         Interrupted: If the user interrupts; then the simulations are stopped too.
     """
     return list(run_each(experiments, **options))
@@ -198,9 +195,7 @@ def run_each(
     dask: str | None = None,
 ) -> Generator[Result, None, None]:
     """As `run_all`, and yields the results one by one in their order, without keeping them."""
-    if backend not in get_args(Backend):
-        raise DumbbellError(f'backend: there is no "{backend}"; write simulator or linux')
-    is_real = backend == "linux"
+    is_real = sends_packets(backend)
     resolved = [experiment.resolve() for experiment in experiments]
     refuse_others(resolved, is_real=is_real)
     flows = [flow for one in resolved for flow in one.flows if is_real and flow.transport == "tcp"]

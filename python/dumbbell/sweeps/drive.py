@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from dumbbell.engine import cluster
+from dumbbell.engine.backend import sends_packets
 from dumbbell.engine.progress import Progress, silent
 from dumbbell.engine.runner import refuse_other, workers
 from dumbbell.engine.simulation import stop_all, thread_pool
@@ -27,7 +28,7 @@ from dumbbell.sweeps.work import RUNNING_POINT, ChunkMonitor, simulate
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from dumbbell.engine.runner import Backend
+    from dumbbell.engine.backend import Backend
     from dumbbell.metrics.intervals import Until
     from dumbbell.sweeps.work import Tables
 
@@ -79,7 +80,7 @@ def run_sweep(
     are new, with their axes, as they come.
     """
     sweep = source if isinstance(source, Sweep) else Sweep.load(source)
-    is_real = backend == "linux"
+    is_real = sends_packets(backend)
     if until:
         until.check(METRICS, is_real=is_real)
     if is_real and dask is not None:

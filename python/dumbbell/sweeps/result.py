@@ -29,7 +29,7 @@ from dumbbell.sweeps.plan import METRICS, Axis, Sweep
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from dumbbell.engine.runner import Backend
+    from dumbbell.engine.backend import Backend
     from dumbbell.metrics.intervals import Until
 
 _SHOWN: Final = ("throughput", "utilisation", "queue_delay_mean", "retransmission_share", "jain")
