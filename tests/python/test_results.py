@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import json
 import pkgutil
@@ -194,8 +195,21 @@ def test_what_there_is_to_use_is_found_by_its_name() -> None:
     assert dumbbell.metrics.summary is metrics.summary
     with pytest.raises(AttributeError, match="has no attribute 'metric'"):
         dumbbell.metric  # noqa: B018
-    with pytest.raises(AttributeError, match="'run_sweep'; it is called 'sweep'"):
-        dumbbell.run_sweep  # noqa: B018
+
+
+def test_type_checkers_see_the_names_that_the_facade_offers() -> None:
+    """Those that it imports for them alone, from the modules that it has them from at their use."""
+    facade = ast.parse(Path(dumbbell.__file__).read_text(encoding="utf-8"))
+    seen = {
+        name.name: str(node.module)
+        for part in facade.body
+        if isinstance(part, ast.If)
+        for node in part.body
+        if isinstance(node, ast.ImportFrom)
+        for name in node.names
+    }
+    assert seen.keys() == set(dumbbell.__all__) - {"__version__"}
+    assert seen == {name: f"dumbbell.{home}" for name, home in dumbbell._HOMES.items()}
 
 
 def test_functions_of_the_facade_are_no_modules_and_its_errors_one_family() -> None:
