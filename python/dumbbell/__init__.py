@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from dumbbell.errors import (
         DumbbellError,
         ExperimentError,
+        Interrupted,
         OverwriteError,
         QuantityError,
         ResultError,
@@ -53,6 +54,7 @@ __all__ = [
     "Experiment",
     "ExperimentError",
     "Flow",
+    "Interrupted",
     "Link",
     "OverwriteError",
     "QuantityError",
@@ -83,6 +85,7 @@ _OFFERED = {
     "errors": [
         "DumbbellError",
         "ExperimentError",
+        "Interrupted",
         "OverwriteError",
         "QuantityError",
         "ResultError",

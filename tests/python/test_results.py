@@ -221,6 +221,7 @@ def test_functions_of_the_facade_are_no_modules_and_its_errors_one_family() -> N
     errors = [name for name in dumbbell.__all__ if name.endswith("Error")]
     assert len(errors) >= 8
     assert all(issubclass(getattr(dumbbell, name), DumbbellError) for name in errors)
+    assert issubclass(dumbbell.Interrupted, KeyboardInterrupt)
 
 
 def test_everything_of_the_facade_has_a_docstring_and_is_on_the_page_of_the_api() -> None:

@@ -74,7 +74,7 @@ class Comparison:
         runs: One row per algorithm and seed: algorithm, seed, throughput and goodput of its flows
             together (bit/s), queue_delay_mean and queue_delay_p95 (means over its flows, s),
             retransmission_share, utilisation (0 to 1), jain (over all flows on the link); with a
-            competitor also rival_throughput (bit/s) and harm (0 to 1, see `metrics.harm`); with
+            competitor also rival_throughput (bit/s) and harm (at most 1, see `metrics.harm`); with
             traffic also completion_p50 and completion_p99 of its transfers (s).
     """
 
@@ -211,6 +211,7 @@ def compare(
         ExperimentError: If an argument is not valid; its ``key`` is the argument's name.
         OverwriteError: If `out` holds other results.
         TestbedError: If this machine lacks what real packets need.
+        Interrupted: If the user interrupts; then the simulations are stopped too.
     """
     if until:
         until.check(COMPARED, is_real=sends_packets(backend))

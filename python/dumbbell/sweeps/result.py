@@ -218,6 +218,7 @@ def sweep(
         ResultError: If `out` holds something other than a sweep, or cannot be written.
         DumbbellError: If Dask cannot be used, or `dask` or `until` is given with real packets.
         TestbedError: If this machine lacks what real packets need.
+        Interrupted: If the user interrupts; what is finished is kept in `out`.
     """
     if axes is not None:
         if isinstance(experiment, Sweep):
