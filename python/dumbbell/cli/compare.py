@@ -76,9 +76,9 @@ def compare_algorithms(
     is_picture = out is not None and out.suffix in options.PICTURES
     if out is not None:  # results in a folder are checked one by one
         options.refuse_existing(out, overwrite or not is_picture, folder=not is_picture)
-    arguments = [*question, "cc", "against", "until", "metric"]
+    named = options.named(*question, "cc", "against", "metric", until="--until-ci")
     began = time.perf_counter()
-    with output.progress_bar("comparing") as progress, options.named(*arguments):
+    with output.progress_bar("comparing") as progress, named:
         found = compare(
             algorithms,
             against=against,

@@ -57,16 +57,17 @@ def evaluate_algorithms(
     packs = pack.split(",") if pack else []
     sections = clauses.split(",") if clauses else ([] if packs else None)
     sections = None if sections == ["all"] else sections
-    thresholds.check_run(sections)
     dossiers = []
-    with progress_bar("collecting evidence") as progress:
+    named = options.named("clauses", "backend", "dask", cc="CC", packs="--pack")
+    with named, progress_bar("collecting evidence") as progress:
+        thresholds.check_run(sections)
         for name in algorithms:
             folder = out if len(algorithms) == 1 else out / name.replace("/", "_")
             dossiers.append(
                 evaluate(
                     name,
                     folder,
-                    sections=sections,
+                    clauses=sections,
                     paths=paths or (_QUICK_PATHS if quick and not is_real else None),
                     search=0 if quick and search is None else search,
                     limits=thresholds.limits,

@@ -122,20 +122,19 @@ def split_algorithms(text: str) -> list[str]:
     return names
 
 
-_OPTIONS: Final = {"until": "--until-ci", "width": "--until-ci"}
-"""The options whose names are not those of the arguments."""
-
-
 @contextmanager
-def named(*arguments: str) -> Iterator[None]:
-    """Gives an `ExperimentError` in one of these arguments the name of the option."""
+def named(*arguments: str, **others: str) -> Iterator[None]:
+    """Gives an `ExperimentError` in one of these arguments the name of the option.
+
+    `others` are arguments whose options have other names.
+    """
+    options = {name: f"--{name.replace('_', '-')}" for name in arguments} | others
     try:
         yield
     except ExperimentError as error:
-        if error.key not in arguments:
+        if error.key not in options:
             raise
-        option = _OPTIONS.get(error.key, f"--{error.key.replace('_', '-')}")
-        raise ExperimentError(error.problem, key=option) from None
+        raise ExperimentError(error.problem, key=options[error.key]) from None
 
 
 def refuse_given(context: Context, options: tuple[str, ...], problem: str) -> None:
@@ -172,5 +171,5 @@ def parse_until(context: Context, share: str | None, metric: str, most: int) -> 
     except DumbbellError:
         problem = f'"{share}" is not a share of the mean; write, for example, 5%'
         raise ExperimentError(problem, key="--until-ci") from None
-    with named("width", "max_seeds"):
+    with named("max_seeds", width="--until-ci"):
         return Until(width, metric, most)

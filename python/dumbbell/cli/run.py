@@ -54,7 +54,7 @@ def run_file(
     folders = [_folder(name, out, kind, alone=len(kinds) == 1) for kind in kinds]
     results = []
     with (
-        options.named("until", "metric"),
+        options.named("metric", until="--until-ci"),
         in_file(name),
         output.progress_bar(name.name) as progress,
     ):

@@ -53,7 +53,7 @@ def sweep_file(
     began = time.perf_counter()
     folder = out or Path("results") / (f"{file.stem}-linux" if is_real else file.stem)
     sweep = Sweep.load(file, overrides=assignments or [])
-    named = options.named("until", "metric", "dask")
+    named = options.named("metric", "dask", until="--until-ci")
     with named, _live(file.name, sweep) as (progress, finished):
         swept = run_sweep(
             sweep,

@@ -159,7 +159,7 @@ class Finding:
 class Options:
     """What else was asked for, as `evaluate` takes it."""
 
-    sections: Sequence[str] | None = None
+    clauses: Sequence[str] | None = None
     search: int = 0
     limits: Mapping[str, float] = field(default_factory=dict)
     seeds: int | None = None

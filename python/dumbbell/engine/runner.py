@@ -241,7 +241,8 @@ def refuse_other(key: str, cc: str, command: str | None, *, is_real: bool) -> No
         advice = 'with real packets "linux:FILE.o" is an algorithm of yours, by eBPF'
         raise ExperimentError(f"{problem}; {advice}", key=f"{key}.cc")
     if not is_real and is_of_linux(cc):
-        raise ExperimentError(f'"{cc}" is for real packets only: --backend linux', key=f"{key}.cc")
+        problem = f'"{cc}" is for real packets only; run it with the backend "linux"'
+        raise ExperimentError(problem, key=f"{key}.cc")
     if not is_real and command is not None:
         problem = 'a program sends real packets; run it with the backend "linux"'
         raise ExperimentError(problem, key=f"{key}.command")
