@@ -224,6 +224,14 @@ def test_functions_of_the_facade_are_no_modules_and_its_errors_one_family() -> N
     assert issubclass(dumbbell.Interrupted, KeyboardInterrupt)
 
 
+def test_functions_that_run_experiments_have_the_same_parameters() -> None:
+    same = {"jobs", "backend", "retry_invalid", "dask", "progress"}
+    for function in (dumbbell.run, dumbbell.run_all, dumbbell.compare, dumbbell.sweep):
+        assert same <= inspect.signature(function).parameters.keys(), function
+    with pytest.raises(ExperimentError, match="dask: is for the simulator"):
+        run_all([EXPERIMENT], backend="linux", dask="tcp://127.0.0.1:9")
+
+
 def test_everything_of_the_facade_has_a_docstring_and_is_on_the_page_of_the_api() -> None:
     page = (Path(__file__).parents[2] / "docs/reference/python.md").read_text()
     shown = {line.rpartition(".")[2] for line in page.splitlines() if line.startswith("::: ")}

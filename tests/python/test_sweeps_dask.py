@@ -11,7 +11,8 @@ import pytest
 from polars.testing import assert_frame_equal
 from test_dossier import RAISES
 
-from dumbbell import DumbbellError
+import dumbbell
+from dumbbell import DumbbellError, Experiment
 from dumbbell.dossier import evaluate
 from dumbbell.sweeps.dataset import Dataset
 from dumbbell.sweeps.drive import run_sweep
@@ -55,6 +56,26 @@ def test_a_sweep_survives_the_death_of_one_of_two_workers(tmp_path: Path) -> Non
     for table in ("runs", "flows", "links"):
         ours, theirs = (Dataset(tmp_path / kind).table(table) for kind in ("dask", "threads"))
         assert_frame_equal(ours, theirs)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_runs_and_comparisons_on_a_cluster_are_those_of_this_machine(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("DUMBBELL_STORE", "off")
+    experiment = Experiment.parse(killing.SWEEP.partition("[sweep]")[0])
+    compared = {"rate": "5 Mbit/s", "duration": "2 s"}
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, dashboard_address=None, silence_logs=50
+    ) as cluster:
+        address = cluster.scheduler_address
+        [there] = dumbbell.run_all([experiment], dask=address)
+        same = dumbbell.run(experiment, dask=address)
+        runs = dumbbell.compare("reno", **compared, dask=address).runs  # type: ignore[arg-type]
+    here = dumbbell.run(experiment)
+    for one in (there, same):
+        assert_frame_equal(one.flows, here.flows)
+    assert_frame_equal(runs, dumbbell.compare("reno", **compared).runs)  # type: ignore[arg-type]
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -169,7 +169,9 @@ def compare(
     seeds: int | list[int] = 1,
     jobs: int | None = None,
     until: Until | None = None,
+    dask: str | None = None,
     backend: Backend = "simulator",
+    retry_invalid: int = 0,
     out: str | Path | None = None,
     overwrite: bool = False,
     progress: Progress = silent,
@@ -202,7 +204,10 @@ def compare(
         jobs: How many simulations to run at once; as many as there are processors if not given.
         until: Adds seeds to every algorithm until the interval of a metric is as narrow as this;
             for the simulator.
+        dask: The address of a Dask scheduler whose workers simulate.
         backend: ``"simulator"``, or ``"linux"`` for real packets in real time.
+        retry_invalid: How often an invalid run is repeated: one with real packets that the machine
+            disturbed.
         out: A folder for the results, in which every algorithm has a folder of its own.
         overwrite: Whether other results that are there may be replaced.
         progress: Called periodically with the current step and its completed fraction (0 to 1).
@@ -236,7 +241,9 @@ def compare(
         jobs=jobs,
         overwrite=overwrite,
         backend=backend,
+        retry_invalid=retry_invalid,
         until=until,
+        dask=dask,
         progress=progress,
     )
     results = dict(zip(algorithms, every, strict=False))
