@@ -34,6 +34,8 @@ TERMS: Final = {
 }
 """Terms that are not metrics, and what each means."""
 
+_ROW: Final = frozenset({"seed", "flow", "cc", "link", "window", "t", "start", "bytes", "by"})
+
 
 def names() -> list[str]:
     """The names that `definition` knows, without the columns of tables."""
@@ -69,8 +71,13 @@ def _function_of(column: str) -> Callable[..., object] | None:
     for metric in metrics.LISTED:
         if metric.__name__ == column:
             return metric
-    returning = (one for one in metrics.LISTED if column in re.findall(r"\w+", _returned(one)))
-    return next(returning, None)
+    return next((one for one in metrics.LISTED if column in _columns(one)), None)
+
+
+def _columns(metric: Callable[..., object]) -> set[str]:
+    """The columns that a metric returns, without those that say what a row is of."""
+    returned = re.sub(r"\(.*?\)", "", _returned(metric)).partition(";")[0]
+    return set(re.findall(r"\w+", returned)) - _ROW if returned.startswith("Columns") else set()
 
 
 def _text(metric: Callable[..., object]) -> str:
