@@ -20,6 +20,7 @@ from dumbbell.dossier.packs import FOLDER as PACKS
 from dumbbell.dossier.packs import Pack
 from dumbbell.dossier.scenarios import FOLDER, Scenario
 from dumbbell.metrics import definitions
+from dumbbell.results.tables import COLUMNS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -43,6 +44,7 @@ def make(request: str) -> str:
         "algorithms": algorithms,
         "algorithm-options": algorithm_options,
         "crates": crates,
+        "columns": columns,
         "metrics": metric_list,
         "terms": terms,
         "measures": measures,
@@ -183,11 +185,21 @@ def crates() -> str:
 def metric_list() -> str:
     """The metrics: the first line of the docstring of each."""
     rows = []
-    for metric in metrics.METRICS:
+    for metric in metrics.LISTED:
         first = (inspect.getdoc(metric) or "").partition("\n")[0]
         home = metric.__module__.rpartition(".")[2]
         rows.append((f"`{home}.{metric.__name__}`", _cell(first)))
     return _table(("function", "what it gives"), rows)
+
+
+def columns(table: str) -> str:
+    """The columns of a table of results, after those that say what a row is of."""
+    rows = [
+        (f"`{name}`", said["unit"], said["meaning"])
+        for name, said in COLUMNS[table].items()
+        if name not in ("seed", "flow", "cc", "link")
+    ]
+    return _table(("column", "unit", "meaning"), rows)
 
 
 def terms() -> str:

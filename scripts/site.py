@@ -79,7 +79,7 @@ def quick_start() -> str:
 def measures() -> str:
     """Every metric, from its docstring: formula, unit, source."""
     parts = []
-    for metric in metrics.METRICS:
+    for metric in metrics.LISTED:
         signature = str(inspect.signature(metric)).replace("'", "")
         text = _prose(inspect.getdoc(metric) or "")
         home = metric.__module__.rpartition(".")[2]

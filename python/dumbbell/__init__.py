@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from dumbbell.errors import (
         DumbbellError,
         ExperimentError,
+        Interrupted,
         OverwriteError,
         QuantityError,
         ResultError,
@@ -53,6 +54,7 @@ __all__ = [
     "Experiment",
     "ExperimentError",
     "Flow",
+    "Interrupted",
     "Link",
     "OverwriteError",
     "QuantityError",
@@ -83,6 +85,7 @@ _OFFERED = {
     "errors": [
         "DumbbellError",
         "ExperimentError",
+        "Interrupted",
         "OverwriteError",
         "QuantityError",
         "ResultError",
@@ -102,8 +105,7 @@ _MODULES = ("cc", "figures", "metrics", "theory", "udt")  # what else there is t
 def __getattr__(name: str) -> Any:
     """Imports a name at its first use, so that the command line starts at once."""
     if name not in _HOMES and name not in _MODULES:
-        advice = "; it is called 'sweep'" if name == "run_sweep" else ""
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{advice}")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
     module = import_module(f"dumbbell.{_HOMES.get(name, name)}")

@@ -61,8 +61,8 @@ class Column:
 
     @classmethod
     def of(cls, metric: str, **changes: str | int) -> Column:
-        """The column of a metric: that of `METRICS`, or one with its name as the heading."""
-        known = METRICS.get(metric) or cls(metric.replace("_", " ").capitalize(), True)
+        """The column of a metric: that of `COLUMNS`, or one with its name as the heading."""
+        known = COLUMNS.get(metric) or cls(metric.replace("_", " ").capitalize(), True)
         return replace(known, **changes) if changes else known  # type: ignore[arg-type]
 
     @property
@@ -109,7 +109,7 @@ class Column:
 
 
 _FILE: Final = Path(__file__).with_suffix(".toml")
-METRICS: Final = {
+COLUMNS: Final = {
     metric: Column(number=True, **said)
     for metric, said in tomllib.loads(_FILE.read_text("utf-8")).items()
 }

@@ -18,7 +18,7 @@ import polars as pl
 
 from dumbbell._core import __version__
 from dumbbell.checks.linux_cells import FAMILIES, Cell, cells
-from dumbbell.checks.linux_grid import METRICS, Plan, agreement, compare, measured, table
+from dumbbell.checks.linux_grid import MEASURES, Plan, agreement, compare, measured, table
 from dumbbell.display import Column, Table
 from dumbbell.experiment.files import write_text
 from dumbbell.experiment.model import Experiment
@@ -96,7 +96,7 @@ def _medians(compared: pl.DataFrame) -> str:
         within=off.abs() <= pl.col("bound")
     )
     parts = []
-    for name, metric in METRICS.items():
+    for name, metric in MEASURES.items():
         some = ours.filter(metric=name)["within"]
         parts.append(f"{some.sum()} of {len(some)} ({metric.title})")
     return (
@@ -171,7 +171,7 @@ def ns3_table(ns3: pl.DataFrame) -> Table:
     ]
     rows = []
     for name, some in ns3.group_by("metric", maintain_order=True):
-        metric = METRICS[str(name[0])]
+        metric = MEASURES[str(name[0])]
         within = [int((some[error] <= some["bound"]).sum()) for error in ("error", "ns3_error")]
         closer = int((some["error"] < some["ns3_error"]).sum())
         farther = int((some["error"] > some["ns3_error"]).sum())
@@ -181,9 +181,9 @@ def ns3_table(ns3: pl.DataFrame) -> Table:
 
 def draw(compared: pl.DataFrame) -> Figure:
     """Simulator over Linux: a panel a metric, a row a family, a mark a cell and group."""
-    figure, axes = panels(1, len(METRICS), width=PAGE, height=2.6, share_y=True)
+    figure, axes = panels(1, len(MEASURES), width=PAGE, height=2.6, share_y=True)
     names = [*dict.fromkeys(family.name for family in FAMILIES)]
-    for ax, (name, metric) in zip(axes[0], METRICS.items(), strict=True):
+    for ax, (name, metric) in zip(axes[0], MEASURES.items(), strict=True):
         some = compared.filter(metric=name)
         for row in some.iter_rows(named=True):
             _mark(ax, row, len(names) - 1 - names.index(row["family"]))
@@ -232,7 +232,7 @@ def draw_ns3(ns3: pl.DataFrame) -> Figure:
             ax.step(np.clip(relative, 1e-4, 10), shares, look, where="post", color=INK, label=label)
         ax.set_xscale("log")
         ax.set_xlim(1e-4, 10)
-        ax.set_xlabel(f"error of {METRICS[str(name[0])].title}")
+        ax.set_xlabel(f"error of {MEASURES[str(name[0])].title}")
     axes[0][0].set_ylabel("share of cells")
     axes[0][0].legend(frameon=False)
     return figure
@@ -245,12 +245,12 @@ def _families(compared: pl.DataFrame) -> Table:
         same = [one for one in FAMILIES if one.name == name]
         kinds = ", ".join(kind for one in same for kind in one.kinds)
         counts = []
-        for metric in METRICS:
+        for metric in MEASURES:
             verdicts = compared.filter(family=name, metric=metric)["verdict"]
             agree = int((verdicts == "agrees").sum())
             counts.append(f"{agree} of {verdicts.len()}" if verdicts.len() else "")
         rows.append([name, same[0].title, kinds, *counts])
-    heads = ["family", "what runs", "algorithms", *(metric.title for metric in METRICS.values())]
+    heads = ["family", "what runs", "algorithms", *(metric.title for metric in MEASURES.values())]
     return Table([Column(head) for head in heads], rows)
 
 

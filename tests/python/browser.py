@@ -10,6 +10,8 @@ import subprocess
 import time
 from typing import TYPE_CHECKING, Any, Self
 
+import pytest
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
@@ -23,6 +25,10 @@ CHROMIUM = next(
     None,
 )
 """The browser; None where there is none."""
+
+needs_chromium = pytest.mark.skipif(
+    CHROMIUM is None, reason="no Chromium is installed (apt-get install chromium)"
+)
 
 _PATIENCE = 60.0
 

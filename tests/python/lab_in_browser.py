@@ -6,19 +6,14 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from browser import CHROMIUM, Browser
+from browser import Browser, needs_chromium
 
 from dumbbell.lab import Shared, page_with
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-MARKS = [
-    pytest.mark.slow,
-    pytest.mark.skipif(
-        CHROMIUM is None, reason="no Chromium is installed (apt-get install chromium)"
-    ),
-]
+MARKS = [pytest.mark.slow, needs_chromium]
 
 TWO = """\
 title = "Two flows"

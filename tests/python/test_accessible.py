@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from browser import CHROMIUM
+from browser import needs_chromium
 
 import dumbbell
 from dumbbell import papers
@@ -18,10 +18,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 AXE = ROOT / "tests" / "axe" / "node_modules" / "axe-core" / "axe.min.js"
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed to open pages in it"),
-]
+pytestmark = [pytest.mark.slow, needs_chromium]
 
 FILE = """
 title = "Two flows"

@@ -18,6 +18,7 @@ from dumbbell.cli.app import COMMANDS
 from dumbbell.cli.options import split_algorithms
 from dumbbell.cli.output import make_bars
 from dumbbell.exports import FORMATS
+from dumbbell.results.tables import COLUMNS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -270,10 +271,16 @@ def test_run_says_what_a_bdp_is(tmp_path: Path, queue: str, said: str) -> None:
         ("queue_delay_p95", ["queueing_delay: "]),
         ("bdp", ["BDP: The bandwidth-delay product", "bytes", "RFC 7323"]),
         ("mean RTT", ["RTT: The round-trip time", "rtt_mean"]),
-        ("rtt", ["RTT: The round-trip time", "flow.rtt: the round-trip time"]),
+        ("rtt", ["RTT: The round-trip time", "flow.rtt: the round-trip time", "latest round-tr"]),
+        ("begin", ["begin: from when on the flow counts", "Unit: s. Tables: flows, subflows.\n"]),
+        ("rtt_samples", ["rtt_samples: number of round-trip times", " Tables: flows, subflows.\n"]),
+        (
+            "sent",
+            ["retransmissions included. Unit: packets. Tables: flows, ", "Tables: series, sub"],
+        ),
     ],
 )
-def test_a_metric_or_term_is_explained_with_unit_and_source(
+def test_a_metric_a_term_or_a_column_is_explained_with_unit_and_source(
     topic: str, parts: list[str], tmp_path: Path
 ) -> None:
     said = output_of("explain", *topic.split(), cwd=tmp_path)
@@ -283,7 +290,8 @@ def test_a_metric_or_term_is_explained_with_unit_and_source(
 
 
 @pytest.mark.parametrize(
-    ("topic", "close"), [("goodputt", "goodput"), ("cubicc", "cubic"), ("queing delay", "queueing")]
+    ("topic", "close"),
+    [("goodputt", "goodput"), ("cubicc", "cubic"), ("queing delay", "queueing"), ("begn", "begin")],
 )
 def test_an_unknown_topic_names_a_close_metric_or_key(
     topic: str, close: str, tmp_path: Path
@@ -298,5 +306,14 @@ def test_a_key_is_explained_without_its_table_and_an_option_alone(tmp_path: Path
         "cubic.beta: 0.1 to 0.99 (default 0.7)\n"
     )
     assert 'no topic "cubic.gamma"' in complaint_of("explain", "cubic.gamma", cwd=tmp_path)
-    said = complaint_of("explain", "name", cwd=tmp_path)
-    assert said == '"name" is a key of several tables; write link.name or flow.name'
+    said = output_of("explain", "name", cwd=tmp_path)
+    assert "link.name: the link's name" in said
+    assert "flow.name: the flow's name" in said
+
+
+def test_every_column_of_a_result_is_explained_and_no_other_metric(tmp_path: Path) -> None:
+    for column in {name for columns in COLUMNS.values() for name in columns}:
+        assert f"{column}: " in output_of("explain", column, cwd=tmp_path)
+    said = output_of("explain", "start", cwd=tmp_path)
+    assert "flow.start: when it starts" in said
+    assert "crossing_time" not in said

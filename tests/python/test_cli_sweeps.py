@@ -230,6 +230,8 @@ def test_a_heat_map_that_cannot_be_drawn_is_told_why(
         (["--until-ci", "wide"], '--until-ci: "wide" is not a share of the mean'),
         (["--until-ci", "5%", "--metric", "speed"], '--metric: no metric is called "speed"'),
         (["--until-ci", "5%", "--max-seeds", "3"], "--max-seeds: 3 is not a number from 10"),
+        (["--until-ci", "0%"], "--until-ci: 0 is not a share of the mean; write more than 0"),
+        (["--until-ci", "5%", "--backend", "linux"], "--until-ci: is for the simulator; give a nu"),
         (["--metric", "jain"], "--metric: goes with --until-ci, such as 5%"),
         (["--max-seeds", "20"], "--max-seeds: goes with --until-ci, such as 5%"),
         (["--set", "flow.*.cc=bbr"], "--set flow.*.cc: is an axis of the sweep"),
@@ -239,6 +241,14 @@ def test_a_heat_map_that_cannot_be_drawn_is_told_why(
 )
 def test_a_sweep_that_cannot_be_run_is_told_why(place: Path, options: list[str], said: str) -> None:
     assert said in complaint_of("sweep", "small.toml", "--out", "new", *options, cwd=place)
+
+
+def test_run_and_compare_name_the_option_of_a_wrong_metric(place: Path) -> None:
+    said = '--metric: no metric is called "jane" (did you mean "jain"?)'
+    (place / "one.toml").write_text(ONE_RATE)
+    for command in (("run", "one.toml"), ("compare", "--cc", "reno")):
+        wrong = ("--until-ci", "5%", "--metric", "jane")
+        assert complaint_of(*command, *wrong, cwd=place).startswith(said)
 
 
 def test_a_sweep_that_is_refused_leaves_no_folder(place: Path) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
+from command import complaint_of
 
 import dumbbell
 from dumbbell import ExperimentError, OverwriteError, Result, metrics
@@ -15,6 +17,18 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _OF_TRAFFIC = ["completed_share", "completion_p50", "completion_p99"]
+
+HALVES = """
+from dumbbell.cc import WindowRule
+
+
+class Halves(WindowRule):
+    def increase(self, cwnd, acked, path, ack):
+        return acked / cwnd
+
+    def decrease(self, cwnd, path, event):
+        return cwnd / 2
+"""
 
 
 @pytest.fixture(scope="module")
@@ -131,6 +145,25 @@ def test_results_are_written_into_folders_and_another_comparison_is_refused(
         dumbbell.compare("reno", flows=3, **settings)  # type: ignore[arg-type]
 
 
+def test_an_algorithm_that_is_named_twice_is_refused(tmp_path: Path) -> None:
+    problem = 'cc: "cubic" is named twice; name every algorithm once'
+    with pytest.raises(ExperimentError, match=problem):
+        dumbbell.compare(["cubic", "reno", "cubic"], out=tmp_path / "out")
+    with pytest.raises(ExperimentError, match="cc: names no algorithm"):
+        dumbbell.compare([])
+    said = complaint_of("compare", "--cc", "cubic,reno,cubic", cwd=tmp_path)
+    assert said == f"--{problem}"
+
+
+def test_names_that_differ_by_a_slash_have_folders_of_their_own(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    for name in ("a/b.py", "a_b.py"):
+        (tmp_path / name).write_text(HALVES)
+    names = [f"{tmp_path}/a/b.py:Halves", f"{tmp_path}/a_b.py:Halves"]
+    dumbbell.compare(names, duration="1 s", rate="1 Mbit/s", out=tmp_path / "out")
+    assert len(list((tmp_path / "out").iterdir())) == 2
+
+
 def test_it_plots_a_panel_for_each_metric(comparison: dumbbell.Comparison) -> None:
     panels = comparison.plot().axes
     assert panels[0].get_xlabel() == "Throughput (Mbit/s)"
@@ -139,5 +172,22 @@ def test_it_plots_a_panel_for_each_metric(comparison: dumbbell.Comparison) -> No
 
 
 def test_real_packets_have_no_limit_on_the_interval() -> None:
-    with pytest.raises(dumbbell.DumbbellError, match="--until-ci: is for the simulator"):
-        dumbbell.compare("reno", until=dumbbell.Until(0.05, "throughput", 20), backend="linux")
+    with pytest.raises(dumbbell.ExperimentError, match="until: is for the simulator"):
+        dumbbell.compare("reno", until=dumbbell.Until(0.05), backend="linux")
+
+
+def test_a_metric_that_runs_do_not_have_is_refused_before_any_run(tmp_path: Path) -> None:
+    until = dumbbell.Until(0.05, "jane")
+    link = dumbbell.Link(name="a", rate="1 Mbit/s", delay="5 ms")
+    experiment = dumbbell.Experiment(links=[link], flows=[dumbbell.Flow(cc="reno")], duration="1 s")
+    problem = re.escape('metric: no metric is called "jane" (did you mean "jain"?)')
+    for refused in (
+        lambda: dumbbell.run(experiment, until=until, out=tmp_path / "out"),
+        lambda: dumbbell.compare("reno", until=until, out=tmp_path / "out"),
+        lambda: dumbbell.sweep(
+            experiment, {"flow.*.cc": ["reno"]}, until=until, out=tmp_path / "out"
+        ),
+    ):
+        with pytest.raises(dumbbell.ExperimentError, match=f"^{problem}"):
+            refused()
+    assert not (tmp_path / "out").exists()

@@ -223,7 +223,9 @@ def test_real_packets_refuse_a_class_and_say_where_it_runs(transport: str) -> No
 
 def test_the_simulator_refuses_an_algorithm_of_the_kernel() -> None:
     flow = Flow(cc="linux:bbr")
-    with pytest.raises(ExperimentError, match="is for real packets only: --backend linux") as error:
+    with pytest.raises(
+        ExperimentError, match="is for real packets only; run it with the backend"
+    ) as error:
         dumbbell.run(experiment(flows=[flow]))
     assert error.value.key == "flow[0].cc"
     with pytest.raises(ExperimentError, match=r'"absent\.o" cannot be read'):
@@ -262,7 +264,7 @@ def test_a_class_is_named_where_a_built_in_algorithm_is(tmp_path: Path) -> None:
     assert list(comparison.results) == ["reno", "test_custom:Reno"]
     sweep = dumbbell.sweep(experiment(Reno, duration="1 s"), {"flow.*.cc": ["reno", Reno]})
     assert sweep.runs["cc"].to_list() == ["reno", "test_custom:Reno"]
-    dossier = dumbbell.evaluate(Reno, tmp_path / "out", sections=["5.1.1"], paths=1, search=0)
+    dossier = dumbbell.evaluate(Reno, tmp_path / "out", clauses=["5.1.1"], paths=1, search=0)
     assert dossier.cc == "test_custom:Reno"
 
 

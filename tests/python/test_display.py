@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dumbbell.display import METRICS, Column, Table, format_setting, format_settings
+from dumbbell.display import COLUMNS, Column, Table, format_setting, format_settings
 from dumbbell.metrics.intervals import Estimate
 
 NAMES = ["throughput", "goodput", "utilisation", "queue_delay_mean", "queue_delay_p95", "jain"]
@@ -57,7 +57,7 @@ def test_a_table_fits_by_moving_columns_and_breaks_no_word(width: int) -> None:
     assert max(map(len, text.partition("\n\nNot")[0].splitlines())) <= max(width, 28)
     words = {
         word
-        for title in ("Algorithm", *(METRICS[n].title for n in NAMES))
+        for title in ("Algorithm", *(COLUMNS[n].title for n in NAMES))
         for word in title.split()
     }
     whole = words | {"Mbit/s", "%", "ms"}

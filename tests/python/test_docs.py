@@ -232,6 +232,7 @@ def test_figures_of_the_site_open_in_the_laboratory(site: Path) -> None:
             "howto-links.svg",
             "linux-grid.svg",
             "linux-grid-ns3.svg",
+            "dossiers.svg",
         ),
     }
     assert len(opened) > 15
@@ -250,7 +251,7 @@ def test_the_site_has_every_key_metric_and_command(site: Path) -> None:
         for name, _, _ in _core.keys(kind):
             assert f"<code>{name}</code>" in keys, name
     measures = (site / "reference/metrics.html").read_text()
-    for metric in metrics.METRICS:
+    for metric in metrics.LISTED:
         assert f'id="{metric.__name__}"' in measures, metric.__name__
     commands = (site / "reference/commands.html").read_text()
     assert isinstance(group, TyperGroup)

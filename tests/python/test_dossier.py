@@ -9,6 +9,7 @@ import math
 import re
 import shlex
 import tomllib
+from typing import Any
 from xml.etree import ElementTree
 
 import polars as pl
@@ -247,7 +248,7 @@ def test_the_search_begins_on_the_paths_of_the_design(name: str) -> None:
 @pytest.fixture(scope="module")
 def dossier(folder: Path) -> Dossier:
     sections = ["5.1.1", "5.1.2", "5.1.3", "harm-existing", "5.2.3"]
-    return evaluate("bbr", folder / "bbr", sections=sections, paths=12, search=20)
+    return evaluate("bbr", folder / "bbr", clauses=sections, paths=12, search=20)
 
 
 def evidence_of(dossier: Dossier, measure: str) -> pl.DataFrame:
@@ -406,7 +407,7 @@ def test_a_dossier_is_made_once_and_has_the_same_bytes(dossier: Dossier, folder:
     again = evaluate(
         "bbr",
         folder / "bbr",
-        sections=sections,
+        clauses=sections,
         paths=12,
         search=20,
         progress=lambda step, _: made.append(step),
@@ -448,7 +449,7 @@ def test_the_page_shows_each_clause_and_its_files_are_there(dossier: Dossier) ->
 def test_known_weaknesses_are_found_by_the_search(
     folder: Path, cc: str, measure: str, queues: tuple[float, float] | None
 ) -> None:
-    found = evaluate(cc, folder / cc, sections=[measure], paths=12, search=60)
+    found = evaluate(cc, folder / cc, clauses=[measure], paths=12, search=60)
     worst = worst_of(found, measure).worst
     value = worst.values[cc]
     assert value is not None
@@ -462,7 +463,7 @@ def test_known_weaknesses_are_found_by_the_search(
 def test_an_algorithm_that_raises_yields_a_dossier_that_says_so(tmp_path: Path) -> None:
     (tmp_path / "raises.py").write_text(RAISES)
     cc = f"{tmp_path / 'raises.py'}:Raises"
-    found = evaluate(cc, tmp_path / "out", sections=["5.1.3"], paths=2, search=0)
+    found = evaluate(cc, tmp_path / "out", clauses=["5.1.3"], paths=2, search=0)
     [failure] = found.failures
     assert failure.startswith("it raised ArithmeticError: no window")
     assert found.findings[0].verdict(cc) == "not tested"
@@ -520,7 +521,7 @@ def test_a_class_that_imports_other_files_is_not_copied(tmp_path: Path) -> None:
     (tmp_path / "helper.py").write_text("LEAST = 2\n")
     (tmp_path / "needs.py").write_text("from helper import LEAST\n" + STAYS)
     cc = f"{tmp_path / 'needs.py'}:Stays"
-    evaluate(cc, tmp_path / "out", sections=["loss-own"], paths=1, search=1)
+    evaluate(cc, tmp_path / "out", clauses=["loss-own"], paths=1, search=1)
     assert not (tmp_path / "out/scenarios/needs.py").exists()
     [flow] = tomllib.loads((tmp_path / "out/scenarios/loss-own-worst.toml").read_text())["flow"]
     assert flow["cc"] == cc
@@ -530,7 +531,7 @@ def test_an_algorithm_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(bench, "PATIENCE", 1.0)
     (tmp_path / "hangs.py").write_text(HANGS)
     cc = f"{tmp_path / 'hangs.py'}:Hangs"
-    found = evaluate(cc, tmp_path / "out", sections=["5.1.3"], paths=2, search=0)
+    found = evaluate(cc, tmp_path / "out", clauses=["5.1.3"], paths=2, search=0)
     file = "scenarios/failed-own.toml"
     assert found.failures == [f"its simulation did not advance for 1 s; the path is {file}"]
     assert "hangs.py:Hangs" in (tmp_path / "out" / file).read_text()
@@ -539,7 +540,7 @@ def test_an_algorithm_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.Mo
 def test_an_algorithm_that_hardly_sends_leaves_the_path_unused(tmp_path: Path) -> None:
     (tmp_path / "stays.py").write_text(STAYS)
     cc = f"{tmp_path / 'stays.py'}:Stays"
-    found = evaluate(cc, tmp_path / "out", sections=["6.1"], paths=4, search=0)
+    found = evaluate(cc, tmp_path / "out", clauses=["6.1"], paths=4, search=0)
     values = evidence_of(found, "idle-own").filter(cc=cc)["value"].to_list()
     assert found.findings[0].evidence[0].shares[cc].beyond >= 3
     assert max(values) > 0.9
@@ -576,7 +577,7 @@ def test_a_gate_on_a_measure_that_is_not_run_is_refused(
 
 def test_lines_of_the_same_measure_name_their_scenarios(tmp_path: Path) -> None:
     names = ["loss-own", "harm-existing", "harm-one-of-five"]
-    evaluate("reno", tmp_path, sections=names, paths=1, search=0)
+    evaluate("reno", tmp_path, clauses=names, paths=1, search=0)
     text = (tmp_path / "dossier.md").read_text()
     assert "- Packets dropped above 10 %: Reno on" in text
     for limit, scenario in ((50, "existing"), (25, "one-of-five")):
@@ -628,19 +629,46 @@ def test_a_mistake_in_the_command_is_told(tmp_path: Path, arguments: list[str], 
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize(
+    ("arguments", "options", "problem"),
+    [
+        ({"clauses": ["5.9"]}, ["--clauses", "5.9"], 'clauses: no clause is called "5.9"'),
+        ({"packs": ["tcp"]}, ["--pack", "tcp"], 'pack{}: no pack is called "tcp"'),
+        (
+            {"backend": "linux", "search": 5},
+            ["--backend", "linux", "--search", "5"],
+            "backend: lin",
+        ),
+    ],
+)
+def test_a_mistake_names_the_argument_and_in_the_command_the_option(
+    tmp_path: Path, arguments: dict[str, Any], options: list[str], problem: str
+) -> None:
+    with pytest.raises(ExperimentError) as error:
+        evaluate("bbr", tmp_path / "out", **arguments)
+    assert str(error.value).startswith(problem.format("s"))
+    said = complaint_of("evaluate", "bbr", "--out", "out", *options, cwd=tmp_path)
+    assert said.startswith(f"--{problem.format('')}")
+    assert complaint_of("evaluate", "cubid", "--out", "out", cwd=tmp_path).startswith("CC: no al")
+
+
 def test_what_is_no_dossier_on_the_algorithm_is_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "index.html").write_text("mine")
-    with pytest.raises(OverwriteError, match="is no dossier; name a new folder"):
-        evaluate("bbr", tmp_path, sections=["5.1.3"], paths=2, search=0)
-    evaluate("reno", tmp_path / "out", sections=["5.1.3"], paths=2, search=0)
+    with pytest.raises(
+        OverwriteError, match="is no dossier, and a dossier needs a folder of its own"
+    ):
+        evaluate("bbr", tmp_path, clauses=["5.1.3"], paths=2, search=0)
+    evaluate("reno", tmp_path / "out", clauses=["5.1.3"], paths=2, search=0)
     with pytest.raises(OverwriteError, match="holds a dossier on reno"):
-        evaluate("bbr", tmp_path / "out", sections=["5.1.3"], paths=2, search=0)
+        evaluate("bbr", tmp_path / "out", clauses=["5.1.3"], paths=2, search=0)
 
 
 def test_a_folder_that_is_refused_is_told_without_overwrite(tmp_path: Path) -> None:
     (tmp_path / "index.html").write_text("mine")
     said = complaint_of("evaluate", "bbr", "--out", ".", cwd=tmp_path)
-    assert said == ".: is no dossier; name a new folder with --out"
+    assert said == (
+        ".: is no dossier, and a dossier needs a folder of its own; name another path with --out"
+    )
 
 
 def command_again(page: str) -> list[str]:
@@ -696,12 +724,12 @@ def test_real_packets_have_no_search_and_no_packs(tmp_path: Path) -> None:
 def test_a_class_is_refused_for_real_packets_before_any_run(tmp_path: Path) -> None:
     (tmp_path / "stays.py").write_text(STAYS)
     cc, out = f"{tmp_path / 'stays.py'}:Stays", tmp_path / "out"
-    with pytest.raises(ExperimentError, match=r"CC: .* classes run in the simulator only"):
+    with pytest.raises(ExperimentError, match=r"cc: .* classes run in the simulator only"):
         evaluate(cc, out, paths=1, search=0, backend="linux")
     assert not out.exists()
 
 
-def test_what_real_packets_cannot_have_is_not_tested(
+def test_what_real_packets_cannot_have_is_not_tested_on_three_paths(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(_: object, **options: object) -> None:
@@ -709,14 +737,13 @@ def test_what_real_packets_cannot_have_is_not_tested(
         raise ExperimentError("has options that no kernel has", key="flow[1].cc")
 
     monkeypatch.setattr(real, "run_each", refuse)
-    found = evaluate(
-        "reno", tmp_path / "out", sections=["media-loss-media"], paths=1, search=0, backend="linux"
-    )
+    found = evaluate("reno", tmp_path / "out", clauses=["media-loss-media"], backend="linux")
+    assert (found.paths, found.options.search) == (3, 0)
     [failure] = found.failures
     assert "real packets cannot show it: flow[1].cc: has options" in failure
     assert found.findings[0].verdict("reno") == "not tested"
     with pytest.raises(OverwriteError, match="made with linux"):
-        evaluate("reno", tmp_path / "out", sections=["5.1.3"], paths=1, search=0)
+        evaluate("reno", tmp_path / "out", clauses=["5.1.3"], paths=1, search=0)
 
 
 @pytest.mark.parametrize("name", ["harm-existing", "latecomer-late", "frames-call"])
@@ -740,7 +767,7 @@ def test_runs_one_by_one_have_the_values_of_the_sweep(
 
 def test_an_algorithm_of_a_quic_stack_is_evaluated_over_quic(tmp_path: Path) -> None:
     dossier = evaluate(
-        "quinn:cubic", tmp_path, sections=["retransmitted-constrained"], paths=2, search=1
+        "quinn:cubic", tmp_path, clauses=["retransmitted-constrained"], paths=2, search=1
     )
     [finding] = dossier.findings
     assert not any(one.failure for one in finding.evidence)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dumbbell import ExperimentError, Until
 from dumbbell.metrics import intervals
 
 
@@ -146,3 +147,20 @@ def test_same_runs_give_the_same_interval_every_time() -> None:
 def test_no_runs_or_runs_that_are_not_numbers_are_refused(runs: list[float | None]) -> None:
     with pytest.raises(ValueError, match="at least one run"):
         intervals.median(runs)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"width": 0}, "width: 0 is not a share of the mean; write more than 0 and less than 1"),
+        ({"width": 5}, "width: 5 is not a share of the mean"),
+        ({"width": math.nan}, "width: nan is not a share of the mean"),
+        ({"max_seeds": 0}, "max_seeds: 0 is not a number from 10 to 100,000; with fewer seeds"),
+    ],
+)
+def test_a_limit_on_the_interval_that_none_can_have_is_refused(
+    wrong: dict[str, float], said: str
+) -> None:
+    with pytest.raises(ExperimentError) as error:
+        Until(**({"width": 0.05} | wrong))  # type: ignore[arg-type]
+    assert str(error.value).startswith(said)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -50,6 +51,18 @@ def test_a_result_knows_its_invalid_runs_and_what_is_left_without_them(folder: P
     assert invalidate(folder, 1, 2, 3).valid().seeds == [1, 2, 3], (
         "they are kept if there are no others"
     )
+
+
+def test_added_seeds_bring_what_was_wrong_with_them(folder: Path) -> None:
+    done, parts = Result.load(folder), []
+    closed = [{"flow": "1", "t": 0.5, "reason": "timed out"}]
+    for seed in (1, 3):
+        wrong = {"failures": {str(seed): closed}, "invalid": {str(seed): ["late"]}, "stored": 1}
+        parts.append(replace(done.of_seed(seed), meta=done.meta | wrong))
+    both = parts[0].concat(parts[1])
+    assert len([text for text in both.warnings if "the stack closed the connection" in text]) == 2
+    assert both.invalid_runs == {1: ["late"], 3: ["late"]}
+    assert both.meta["stored"] == 2
 
 
 def test_a_figure_is_of_a_sound_run_or_says_that_it_is_not(folder: Path) -> None:

@@ -16,7 +16,7 @@ import lab_own_algorithms as own
 import numpy as np
 import polars as pl
 import pytest
-from browser import CHROMIUM, Browser
+from browser import Browser, needs_chromium
 
 from dumbbell import Experiment, Result, _core, metrics, run
 from dumbbell.errors import DumbbellError
@@ -26,9 +26,6 @@ from dumbbell.papers.registry import PAPERS
 ROOT = Path(__file__).parents[2]
 needs_node = pytest.mark.skipif(
     shutil.which("node") is None, reason="no Node is installed: apt-get install npm"
-)
-needs_chromium = pytest.mark.skipif(
-    CHROMIUM is None, reason="no Chromium is installed (apt-get install chromium)"
 )
 
 

@@ -11,6 +11,7 @@ from hand_made import result, zero
 from hypothesis import given
 from hypothesis import strategies as st
 
+import dumbbell
 from dumbbell import Link, Result, metrics
 
 KILOBYTE_A_MS = 1e6  # bytes per second: 8 Mbit/s, all of the link
@@ -92,7 +93,14 @@ def test_retransmission_share_is_of_packets_sent() -> None:
 def test_jain_is_one_if_all_are_equal_and_one_nth_if_one_has_it_all() -> None:
     assert metrics.jain([3, 3, 3, 3]) == 1
     assert metrics.jain([3, 0, 0, 0]) == 0.25
-    assert metrics.jain([0, 0]) == 1
+
+
+def test_jain_of_flows_that_all_have_nothing_is_undefined() -> None:
+    assert math.isnan(metrics.jain([0, 0]))
+    run = result({"a": zero, "b": zero})
+    assert metrics.fairness(run)["jain"].to_list() == [None]
+    [reno] = dumbbell.compare("reno", rtt="2 s", duration="1 s").table().rows
+    assert reno[-1] is None
 
 
 def test_jain_gives_the_value_of_its_paper() -> None:
@@ -100,7 +108,7 @@ def test_jain_gives_the_value_of_its_paper() -> None:
     assert metrics.jain([5] * 3 + [0] * 7) == pytest.approx(0.3)
 
 
-@given(st.lists(st.floats(0, 1e12), min_size=1, max_size=20), st.floats(1e-3, 1e3))
+@given(st.lists(st.floats(0, 1e12), min_size=1, max_size=20).filter(any), st.floats(1e-3, 1e3))
 def test_jain_lies_between_one_nth_and_one_and_knows_no_scale(
     rates: list[float], scale: float
 ) -> None:

@@ -177,7 +177,7 @@ def test_scream_queues_less_than_reno_that_carries_the_same_media(
 
 
 def test_an_algorithm_for_media_has_packs_only(tmp_path: Path) -> None:
-    with pytest.raises(DumbbellError, match=r"controls media; .* give --pack rmcat alone"):
+    with pytest.raises(DumbbellError, match=r"controls media; .* give the pack rmcat alone"):
         evaluate("gcc", tmp_path / "out", packs=["rmcat"])
     assert not (tmp_path / "out").exists()
     evaluation.check_algorithm("gcc")
@@ -194,7 +194,7 @@ def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_pack_stands_in_the_dossier_beside_the_clauses(tiny: Path) -> None:
-    found = evaluate("bbr", tiny, sections=["5.1.3"], paths=2, search=0, packs=["tiny"])
+    found = evaluate("bbr", tiny, clauses=["5.1.3"], paths=2, search=0, packs=["tiny"])
     [packed] = found.packs
     assert [row.variant for row in packed.rows] == ["shallow", "shallow", "deep", "deep"]
     assert value_of(packed, "shallow", "loss", "bbr") > value_of(packed, "deep", "loss", "bbr")

@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 from typing import TYPE_CHECKING
 
 import pytest
-from browser import CHROMIUM, Browser
+from browser import Browser, needs_chromium
 
 from dumbbell import Experiment, papers
 from dumbbell.cli.plot import plot_folder
@@ -214,7 +214,7 @@ def test_pages_follow_the_colour_scheme_and_the_width_of_the_reader(html: str) -
     assert "#1b1f24" not in colours  # ink follows the page, also inside figures
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed: pages are not opened in it")
+@needs_chromium
 def test_pages_open_without_a_complaint_and_draw_every_run(out: Path, tmp_path: Path) -> None:
     with Browser(tmp_path) as browser:
         for paper in PAPERS:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 import pytest
-from browser import CHROMIUM
+from browser import needs_chromium
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -48,10 +48,6 @@ start = "2 s"
 [assumed]
 "link.bottleneck.queue" = "Nothing is said of the queue."
 """
-
-needs_browser = pytest.mark.skipif(
-    CHROMIUM is None, reason="no Chromium is installed: pages are not opened in a browser"
-)
 
 
 @pytest.fixture(scope="module")
@@ -207,7 +203,7 @@ def test_the_scripts_are_valid() -> None:
         subprocess.run(["node", "--check", assets / script], check=True)
 
 
-@needs_browser
+@needs_chromium
 @pytest.mark.parametrize("width", [390, 1100])
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_pages_draw_without_a_complaint_or_a_request_and_fit_the_screen(
@@ -225,7 +221,7 @@ def test_pages_draw_without_a_complaint_or_a_request_and_fit_the_screen(
     assert background == ("rgb(20, 23, 27)" if dark else "rgb(255, 255, 255)")
 
 
-@needs_browser
+@needs_chromium
 def test_dragging_over_one_panel_zooms_all_of_its_run(browser: Browser, one: Path) -> None:
     browser.open(one)
     before = painted(browser)
@@ -244,7 +240,7 @@ def test_dragging_over_one_panel_zooms_all_of_its_run(browser: Browser, one: Pat
     assert span(browser) == [0, 12]
 
 
-@needs_browser
+@needs_chromium
 def test_a_finger_zooms_as_a_mouse_does(browser: Browser, one: Path) -> None:
     browser.open(one, width=390)
     left, top, width = browser.evaluate(
@@ -265,7 +261,7 @@ def test_a_finger_zooms_as_a_mouse_does(browser: Browser, one: Path) -> None:
     assert 0 < begin < end < 12
 
 
-@needs_browser
+@needs_chromium
 def test_another_seed_can_be_chosen_and_a_flow_be_hidden(browser: Browser, one: Path) -> None:
     browser.open(one)
     first = painted(browser)
@@ -282,7 +278,7 @@ def test_another_seed_can_be_chosen_and_a_flow_be_hidden(browser: Browser, one: 
     assert painted(browser) != second
 
 
-@needs_browser
+@needs_chromium
 def test_paper_says_whose_curves_there_are_and_has_no_empty_part(
     browser: Browser, tmp_path: Path
 ) -> None:
@@ -300,7 +296,7 @@ def test_paper_says_whose_curves_there_are_and_has_no_empty_part(
     assert "Settings" not in text
 
 
-@needs_browser
+@needs_chromium
 def test_a_flow_may_have_any_name_and_what_is_below_the_cursor_is_told(
     browser: Browser, tmp_path: Path
 ) -> None:
@@ -344,7 +340,7 @@ def test_the_page_of_a_sweep_holds_the_means_of_its_points(sweep: Path) -> None:
     assert f"dumbbell sweep {sweep}/sweep.toml --out {sweep}" in html
 
 
-@needs_browser
+@needs_chromium
 def test_the_heat_map_of_a_sweep_shows_what_is_chosen(browser: Browser, sweep: Path) -> None:
     browser.complaints.clear()
     browser.requests.clear()

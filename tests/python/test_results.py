@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import json
 import pkgutil
@@ -9,6 +10,7 @@ import threading
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pandas as pd
@@ -193,8 +195,21 @@ def test_what_there_is_to_use_is_found_by_its_name() -> None:
     assert dumbbell.metrics.summary is metrics.summary
     with pytest.raises(AttributeError, match="has no attribute 'metric'"):
         dumbbell.metric  # noqa: B018
-    with pytest.raises(AttributeError, match="'run_sweep'; it is called 'sweep'"):
-        dumbbell.run_sweep  # noqa: B018
+
+
+def test_type_checkers_see_the_names_that_the_facade_offers() -> None:
+    """Those that it imports for them alone, from the modules that it has them from at their use."""
+    facade = ast.parse(Path(dumbbell.__file__).read_text(encoding="utf-8"))
+    seen = {
+        name.name: str(node.module)
+        for part in facade.body
+        if isinstance(part, ast.If)
+        for node in part.body
+        if isinstance(node, ast.ImportFrom)
+        for name in node.names
+    }
+    assert seen.keys() == set(dumbbell.__all__) - {"__version__"}
+    assert seen == {name: f"dumbbell.{home}" for name, home in dumbbell._HOMES.items()}
 
 
 def test_functions_of_the_facade_are_no_modules_and_its_errors_one_family() -> None:
@@ -206,6 +221,15 @@ def test_functions_of_the_facade_are_no_modules_and_its_errors_one_family() -> N
     errors = [name for name in dumbbell.__all__ if name.endswith("Error")]
     assert len(errors) >= 8
     assert all(issubclass(getattr(dumbbell, name), DumbbellError) for name in errors)
+    assert issubclass(dumbbell.Interrupted, KeyboardInterrupt)
+
+
+def test_functions_that_run_experiments_have_the_same_parameters() -> None:
+    same = {"jobs", "backend", "retry_invalid", "dask", "progress"}
+    for function in (dumbbell.run, dumbbell.run_all, dumbbell.compare, dumbbell.sweep):
+        assert same <= inspect.signature(function).parameters.keys(), function
+    with pytest.raises(ExperimentError, match="dask: is for the simulator"):
+        run_all([EXPERIMENT], backend="linux", dask="tcp://127.0.0.1:9")
 
 
 def test_everything_of_the_facade_has_a_docstring_and_is_on_the_page_of_the_api() -> None:
@@ -415,9 +439,18 @@ def test_names_in_tables_that_not_every_result_has_are_checked_too(
         Result.load(tmp_path / "r")
 
 
-def test_a_backend_that_there_is_not_is_refused() -> None:
-    with pytest.raises(DumbbellError, match='there is no "Linux"; write simulator or linux'):
-        run(EXPERIMENT, backend="Linux")  # type: ignore[arg-type]
+def test_a_backend_that_there_is_not_is_refused_everywhere(tmp_path: Path) -> None:
+    wrong: Any = {"backend": "Linux", "out": tmp_path / "out"}
+    for refused in (
+        lambda: run(EXPERIMENT, **wrong),
+        lambda: dumbbell.run_all([EXPERIMENT], backend=wrong["backend"]),
+        lambda: dumbbell.compare("reno", **wrong),
+        lambda: dumbbell.evaluate("reno", **wrong),
+        lambda: dumbbell.sweep(EXPERIMENT, {"flow.*.cc": ["reno"]}, **wrong),
+    ):
+        with pytest.raises(ExperimentError, match=r'^backend: no backend is called "Linux"'):
+            refused()
+    assert not (tmp_path / "out").exists()
 
 
 def test_meta_data_are_json_that_anybody_reads(result: Result, tmp_path: Path) -> None:

@@ -5,13 +5,20 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from dumbbell import _core
+from dumbbell.cli.compare import Ecn, Stack
 
 EXAMPLES = sorted(Path(__file__).parents[2].glob("examples/*.toml"))
 TAPLO = Path(sys.executable).with_name("taplo")
+
+
+def test_options_of_the_command_have_the_values_of_the_simulator() -> None:
+    assert list(get_args(Stack)) == list(_core.stacks())
+    assert f"one of {', '.join(get_args(Ecn))}." in _core.explain("stack_options.ecn")
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import tempfile
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -78,6 +80,11 @@ def test_its_figure_has_a_line_for_each_of_a_group(swept: dumbbell.SweepResult) 
 def test_a_figure_of_what_there_is_not_is_refused(swept: dumbbell.SweepResult) -> None:
     with pytest.raises(DumbbellError, match='no axis is called "rate"'):
         swept.plot("rate")
+    alone = dumbbell.sweep(EXPERIMENT, {"link.l.rate": ["5 Mbit/s"]}, seeds=1)
+    with pytest.raises(DumbbellError, match='no axis is called "cc"; choose from rate'):
+        alone.plot("cc", by="cc")
+    with pytest.raises(DumbbellError, match=r'no axis is called "c".*; choose from rate, cc'):
+        alone.plot("rate", by="c")
     with pytest.raises(DumbbellError, match='no metric is called "speed"'):
         swept.plot("queue", "speed")
 
@@ -103,6 +110,21 @@ def test_a_damaged_file_of_a_sweep_is_named(tmp_path: Path, name: str, command: 
     (folder / name).write_bytes(b'title = "PAR1')
     with pytest.raises(DumbbellError, match=f"{name}['\"]?: "):
         app(["query", "from runs", str(folder)] if command == "query" else [command, str(folder)])
+
+
+def test_a_sweep_keeps_its_temporary_folder_only_while_it_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    for jobs in (0, -1):
+        with pytest.raises(DumbbellError):
+            dumbbell.sweep(EXPERIMENT, AXES, jobs=jobs)
+        assert list(tmp_path.iterdir()) == []
+    swept = dumbbell.sweep(EXPERIMENT, {"link.l.rate": ["5 Mbit/s"]}, seeds=1)
+    assert list(tmp_path.iterdir()) == [swept.folder]
+    del swept
+    gc.collect()
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_axes_that_are_wrong_or_missing_are_named() -> None:

@@ -11,7 +11,8 @@ import pytest
 from polars.testing import assert_frame_equal
 from test_dossier import RAISES
 
-from dumbbell import DumbbellError
+import dumbbell
+from dumbbell import DumbbellError, Experiment
 from dumbbell.dossier import evaluate
 from dumbbell.sweeps.dataset import Dataset
 from dumbbell.sweeps.drive import run_sweep
@@ -58,6 +59,26 @@ def test_a_sweep_survives_the_death_of_one_of_two_workers(tmp_path: Path) -> Non
 
 
 @pytest.mark.filterwarnings("ignore")
+def test_runs_and_comparisons_on_a_cluster_are_those_of_this_machine(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("DUMBBELL_STORE", "off")
+    experiment = Experiment.parse(killing.SWEEP.partition("[sweep]")[0])
+    compared = {"rate": "5 Mbit/s", "duration": "2 s"}
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, dashboard_address=None, silence_logs=50
+    ) as cluster:
+        address = cluster.scheduler_address
+        [there] = dumbbell.run_all([experiment], dask=address)
+        same = dumbbell.run(experiment, dask=address)
+        runs = dumbbell.compare("reno", **compared, dask=address).runs  # type: ignore[arg-type]
+    here = dumbbell.run(experiment)
+    for one in (there, same):
+        assert_frame_equal(one.flows, here.flows)
+    assert_frame_equal(runs, dumbbell.compare("reno", **compared).runs)  # type: ignore[arg-type]
+
+
+@pytest.mark.filterwarnings("ignore")
 def test_an_algorithm_that_raises_on_a_worker_fails_in_the_dossier(tmp_path: Path) -> None:
     (tmp_path / "raises.py").write_text(RAISES)
     cc = f"{tmp_path / 'raises.py'}:Raises"
@@ -66,14 +87,14 @@ def test_an_algorithm_that_raises_on_a_worker_fails_in_the_dossier(tmp_path: Pat
     ) as cluster:
         address = cluster.scheduler_address
         out = tmp_path / "out"
-        found = evaluate(cc, out, sections=["5.1.3"], paths=2, search=0, dask=address)
+        found = evaluate(cc, out, clauses=["5.1.3"], paths=2, search=0, dask=address)
     [failure] = found.failures
     assert failure.startswith("it raised ArithmeticError: no window")
     assert failure.endswith("; the path is scenarios/failed-own.toml")
 
 
 def test_an_address_without_a_scheduler_is_told(tmp_path: Path) -> None:
-    with pytest.raises(DumbbellError, match="there is no scheduler"):
+    with pytest.raises(DumbbellError, match=r"^dask: there is no scheduler at"):
         run_sweep(Sweep.parse(killing.SWEEP), tmp_path, dask="tcp://127.0.0.1:9")
 
 

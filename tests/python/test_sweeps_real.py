@@ -97,8 +97,8 @@ def test_a_sweep_of_which_no_run_counts_is_an_error(
 @pytest.mark.parametrize(
     ("settings", "problem"),
     [
-        ({"until": Until(0.1, "throughput", 20)}, "--until-ci: is for the simulator"),
-        ({"dask": "tcp://nowhere:1"}, "--dask: is for the simulator"),
+        ({"until": Until(0.1)}, "until: is for the simulator"),
+        ({"dask": "tcp://nowhere:1"}, "dask: is for the simulator"),
     ],
 )
 def test_what_only_simulations_can_have_is_refused(

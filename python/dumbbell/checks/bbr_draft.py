@@ -38,6 +38,7 @@ STACKS: Final = (
 SPECIFICATION: Final = "draft-ietf-ccwg-bbr-06, appendix A"
 _VERSIONS: Final = {"bbr": 1, "bbr2": 2, "f-bbr2": 2, "quinn:bbr": 1}
 
+_USUAL: Final = Path()
 _CHANGE: Final = 10.0  # when the rate changes in A.15 and A.16, s
 _SAMPLES: Final = 1e5  # of a run at most
 _SETTLED: Final = 5.0  # from when on all that A.22's application wrote at first has been sent, s
@@ -51,7 +52,7 @@ def version(cc: str) -> int:
 def _experiment(
     keys: Mapping[str, Any],
     *,
-    path: Path,
+    path: Path = _USUAL,
     seconds: float = 10,
     clumps: dict[str, int] | None = None,
     flow: Mapping[str, Any] = MappingProxyType({}),
@@ -68,7 +69,7 @@ def _experiment(
         said.setdefault("rate", "50 Mbit/s")
     if keys.get("transport") == "quic":
         flow = {key: value for key, value in flow.items() if key != "stack_options"}
-    if path != Path():
+    if path != _USUAL:
         said, flow = _scaled(said, path), _scaled(flow, path)
     return Experiment(
         links=[Link(name="bottleneck", **said)],

@@ -16,12 +16,13 @@ from polars.exceptions import ColumnNotFoundError
 
 from dumbbell import _core
 from dumbbell.engine.progress import Progress, silent
-from dumbbell.engine.runner import Backend, run_each
+from dumbbell.engine.runner import run_each
 from dumbbell.experiment.model import stack_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
 
+    from dumbbell.engine.backend import Backend
     from dumbbell.experiment.model import Experiment
     from dumbbell.results.result import Result
 
@@ -177,7 +178,7 @@ class Case:
     section: str  # where the specification has it
     title: str
     versions: Collection[int]  # of the algorithm that the case is about
-    setup: Callable[..., Experiment]  # takes a flow's keys, a path and the settings
+    setup: Callable[..., Experiment]  # takes a flow's keys, settings and, with a grid, a path
     settings: dict[str, Any]
     check: Callable[[Track], tuple[bool, str]]  # whether the case is passed, and what was seen
     # What the settings of a second experiment differ in, from what the first one recorded: for what
@@ -219,7 +220,9 @@ class Trial:
     def experiment(self) -> Experiment:
         """What is run."""
         settings = self.case.settings | self.settings
-        one = self.case.setup(flow_of(self.cc), path=self.path, **settings)
+        if self.case.grid:
+            settings["path"] = self.path
+        one = self.case.setup(flow_of(self.cc), **settings)
         return one.replace(seeds=_UNSEEDED.get(self.cc, 1))
 
 

@@ -11,13 +11,13 @@ import tomllib
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from pathlib import Path as FilePath
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from dumbbell.checks.conformance import Case, NotSeenError, Path, Track
+from dumbbell.checks.conformance import Case, NotSeenError, Track
 from dumbbell.experiment.model import Experiment, Flow, Link
 
 if TYPE_CHECKING:
@@ -44,7 +44,6 @@ def version(_cc: str) -> int:
 def _experiment(
     keys: Mapping[str, Any],
     *,
-    path: Path,  # noqa: ARG001 - all cases have a path of their own
     seconds: float,
     flow: Mapping[str, Any] = MappingProxyType({}),
     others: int = 0,
@@ -319,6 +318,6 @@ def _case(section: str, check: str, **said: Any) -> Case:
     )
 
 
-_FILE: Final = FilePath(__file__).with_suffix(".toml")
+_FILE: Final = Path(__file__).with_suffix(".toml")
 CASES: Final = [_case(**said) for said in tomllib.loads(_FILE.read_text("utf-8"))["case"]]
 """The cases, in the RFC's order."""

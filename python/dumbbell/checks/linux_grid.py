@@ -43,7 +43,7 @@ class Metric(NamedTuple):
     scale: float = 1.0  # that unit in the unit of result tables
 
 
-METRICS: Final = {
+MEASURES: Final = {
     "goodput": Metric("goodput", 0.03, 0, 0.98, "Mbit/s", 1e6),
     "queue_delay": Metric("mean queueing delay", 0.10, 0.1e-3, 0.95, "ms", 1e-3),
     "retransmitted": Metric("retransmitted packets", 0.25, 10),
@@ -125,7 +125,7 @@ SCHEMA: Final = {
     "late_p99": pl.Float64,
     "late_max": pl.Float64,
     "group": pl.String,  # flows that are alike; empty for the whole cell
-    "metric": pl.String,  # a key of `METRICS`
+    "metric": pl.String,  # a key of `MEASURES`
     "value": pl.Float64,
 }
 """The columns of `measured`: the raw values of every run, with the health of the testbed."""
@@ -262,7 +262,7 @@ def _values(measured_: pl.DataFrame) -> pl.DataFrame:
 
 def _bound(row: dict[str, Any]) -> float:
     """How far the simulator may be from Linux."""
-    metric = METRICS[row["metric"]]
+    metric = MEASURES[row["metric"]]
     return max(metric.share * abs(float(statistics.median(row["linux"]))), metric.least)
 
 
@@ -324,7 +324,7 @@ def agreement(compared: pl.DataFrame, measurements_: pl.DataFrame) -> Table:
         ("Linux's algorithms", compared.filter(pl.col("family") != "ports")),
         ("eBPF programs", compared.filter(family="ports")),
     ):
-        for name, metric in METRICS.items():
+        for name, metric in MEASURES.items():
             ours = some.filter(metric=name)
             if ours.is_empty():
                 continue
@@ -348,7 +348,7 @@ def table(compared: pl.DataFrame) -> Table:
     heads = ["cell", "path", "what", "Linux", "simulated", "verdict", "with jitter", "late, us"]
     rows = []
     for row in compared.iter_rows(named=True):
-        metric = METRICS[row["metric"]]
+        metric = MEASURES[row["metric"]]
         what = " ".join(filter(None, (metric.title, row["group"]))) + _in(metric.unit)
         values = [_spread(row["linux"], metric), _spread(row["simulated"], metric)]
         jittered = "" if row["verdict"] == "agrees" else _jittered(row, metric)

@@ -69,9 +69,10 @@ def _tell_error(error: Exception) -> int:
     match error:
         case TyperException():
             sys.stderr.write(_usage_error(error))
-        case OverwriteError(is_replaceable=True):
+        case OverwriteError():
             again = shlex.join(["dumbbell", *sys.argv[1:], "--overwrite"])
-            _tell(f"{error}; name another path with {error.option}, or: {again}")
+            instead = f", or: {again}" if error.is_replaceable else ""
+            _tell(f"{error}; name another path with {error.option}{instead}")
         case DumbbellError():
             _tell(error)
             return 1 if _is_of_algorithm(error) else 2

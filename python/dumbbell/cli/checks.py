@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from dumbbell.checks.conformance import Case, CaseResult
     from dumbbell.checks.path_grid import Share
     from dumbbell.display import Cell
+    from dumbbell.engine.backend import Backend
 
 Suite = Literal["bbr", "cubic"]
 
@@ -99,7 +100,7 @@ def _named(cases: Sequence[Case], named: str | None) -> list[Case]:
     return found
 
 
-def _refuse_grid(suite: Suite, cases: Sequence[Case], backend: options.Backend) -> None:
+def _refuse_grid(suite: Suite, cases: Sequence[Case], backend: Backend) -> None:
     """Refuses ``--grid`` where no other paths can be run."""
     from dumbbell.errors import ExperimentError
 

@@ -63,12 +63,12 @@ def compare_algorithms(
     json: options.Json = False,
 ) -> None:
     """Compare algorithms on one link."""
-    from dumbbell.engine.compare import RATE, RTT, RUN_METRICS, compare
+    from dumbbell.engine.compare import RATE, RTT, compare
 
     if template is None:
         rate, rtt = rate or RATE, rtt or RTT
         queue = queue or ("1 BDP" if aqm in {None, "none"} else "unlimited")
-    until = options.parse_until(context, until_ci, metric, max_seeds, RUN_METRICS)
+    until = options.parse_until(context, until_ci, metric, max_seeds)
     algorithms = options.split_algorithms(cc)
     link = {"rate": rate, "rtt": rtt, "queue": queue, "aqm": aqm, "loss": loss}
     link |= {"template": template} if template else {}
@@ -77,8 +77,9 @@ def compare_algorithms(
     is_picture = out is not None and out.suffix in options.PICTURES
     if out is not None:  # results in a folder are checked one by one
         options.refuse_existing(out, overwrite or not is_picture, folder=not is_picture)
+    named = options.named(*question, "cc", "against", "metric", until="--until-ci")
     began = time.perf_counter()
-    with output.progress_bar("comparing") as progress, options.named(*question, "cc", "against"):
+    with output.progress_bar("comparing") as progress, named:
         found = compare(
             algorithms,
             against=against,

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from dumbbell.dossier.gate import Breach
 
 _QUICK_PATHS: Final = 36  # 29 are the fewest that can be evidence for an algorithm
-_REAL_PATHS: Final = 3  # each of them takes as long as it lasts
 
 
 def evaluate_algorithms(
@@ -36,7 +35,7 @@ def evaluate_algorithms(
         Option(min=1, help="Random paths for each scenario; default: 100, or 3 on linux."),
     ] = None,
     search: Annotated[
-        int | None, Option(min=0, help="Paths of each search for the worst; default: 60.")
+        int | None, Option(min=0, help="Paths of each search; default: 60, or 0 on linux.")
     ] = None,
     gate: Annotated[
         Path | None, Option(help="Thresholds (TOML); exit status 1 if one is exceeded.")
@@ -49,7 +48,6 @@ def evaluate_algorithms(
 ) -> None:
     """Collect the evidence on algorithms that RFC 9743 asks for."""
     from dumbbell.dossier import evaluate
-    from dumbbell.dossier.evaluation import PATHS, SEARCHED
     from dumbbell.dossier.gate import Gate, write_junit
     from dumbbell.dossier.page import write_side_by_side
 
@@ -59,18 +57,19 @@ def evaluate_algorithms(
     packs = pack.split(",") if pack else []
     sections = clauses.split(",") if clauses else ([] if packs else None)
     sections = None if sections == ["all"] else sections
-    thresholds.check_run(sections)
     dossiers = []
-    with progress_bar("collecting evidence") as progress:
+    named = options.named("clauses", "backend", "dask", cc="CC", packs="--pack")
+    with named, progress_bar("collecting evidence") as progress:
+        thresholds.check_run(sections)
         for name in algorithms:
             folder = out if len(algorithms) == 1 else out / name.replace("/", "_")
             dossiers.append(
                 evaluate(
                     name,
                     folder,
-                    sections=sections,
-                    paths=paths or (_REAL_PATHS if is_real else _QUICK_PATHS if quick else PATHS),
-                    search=(0 if quick or is_real else SEARCHED) if search is None else search,
+                    clauses=sections,
+                    paths=paths or (_QUICK_PATHS if quick and not is_real else None),
+                    search=0 if quick and search is None else search,
                     limits=thresholds.limits,
                     packs=packs,
                     seeds=1 if quick else None,

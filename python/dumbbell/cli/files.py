@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 import shlex
-from contextlib import suppress
+from itertools import chain
 from json import loads
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -77,7 +77,7 @@ def list_all(json: options.Json = False) -> None:
     templates, aqms = _of_links("template"), _of_links("aqm")
     titles = {paper.id: paper.title for paper in papers.available()}
     meanings = {
-        metric.__name__: (metric.__doc__ or "").partition("\n")[0] for metric in metrics.METRICS
+        metric.__name__: (metric.__doc__ or "").partition("\n")[0] for metric in metrics.LISTED
     }
     if json:
         own = {name: algorithms for name, _, algorithms in _core.quic_stacks()}
@@ -148,32 +148,32 @@ def show_explanation(
         Argument(metavar="NAME", help="link.queue, cubic, stack.min_rto, mine.py:MyCC, goodput"),
     ],
 ) -> None:
-    """Explain a key of experiments, an algorithm, an option, your own class, or a metric."""
+    """Explain a key, an algorithm, an option, your own class, a metric, or a column of tables."""
     from dumbbell.metrics import definitions
+    from dumbbell.results.tables import COLUMNS, explanation
 
     topic = " ".join(words)
-    if meaning := definitions.definition(topic):
+    term, column, key = definitions.definition(topic), explanation(topic), None
+    others = [*definitions.names(), *chain.from_iterable(COLUMNS.values())]
+    try:
+        key = _explanation(topic, others)
+    except DumbbellError:
+        if not term and not column:
+            raise
+    for meaning in filter(None, (term, key, column)):  # rtt is all three
         print_text(meaning)
-        # A term may also be a key, such as rtt.
-        with suppress(DumbbellError):
-            print_text(_explanation(topic))
-        return
-    print_text(_explanation(topic, definitions.names()))
 
 
-def _explanation(topic: str, metrics: Sequence[str] = ()) -> str:
+def _explanation(topic: str, others: Sequence[str]) -> str:
     """What a topic is, also a key without its table, and an option as ``cubic.beta``.
 
-    The error of an unknown topic names a close one, also of `metrics`.
+    The error of an unknown topic names a close one, also of `others`.
     """
     if found := _explained(topic):
         return found
-    keys = [f"{table}.{topic}" for table in _TABLES]
-    known = {key: text for key in keys if (text := _explained(key))}
-    if len(known) == 1:
-        return known.popitem()[1]
+    known = [text for table in _TABLES if (text := _explained(f"{table}.{topic}"))]
     if known:
-        raise DumbbellError(f'"{topic}" is a key of several tables; write {" or ".join(known)}')
+        return "\n".join(known)
     name, _, option = topic.partition(".")
     line = re.search(rf"^  {re.escape(option)} +(\S.*)", _explained(name) or "", re.MULTILINE)
     if option and line:
@@ -183,7 +183,7 @@ def _explanation(topic: str, metrics: Sequence[str] = ()) -> str:
     try:
         if user_code.is_custom(topic):
             return user_code.explain(topic)
-        if close := difflib.get_close_matches(topic, metrics, n=1, cutoff=0.75):
+        if close := difflib.get_close_matches(topic, others, n=1, cutoff=0.75):
             problem = f'there is no topic "{topic}" (did you mean "{close[0]}"?)'
             raise DumbbellError(f"{problem}; dumbbell list has the metrics")
         return _core.explain(topic)

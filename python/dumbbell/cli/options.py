@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from typer import Argument, Context, Option
 
-from dumbbell.errors import DumbbellError, ExperimentError, OverwriteError, unknown
+from dumbbell.engine.backend import Backend
+from dumbbell.errors import DumbbellError, ExperimentError, OverwriteError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from dumbbell.metrics.intervals import Until
-
-Backend = Literal["simulator", "linux"]
 
 PICTURES: Final = (".svg", ".png", ".pdf")  # what the name of a picture may end in
 
@@ -115,24 +114,27 @@ def split_list(text: str) -> list[str]:
 
 def split_algorithms(text: str) -> list[str]:
     """The algorithms of ``--cc``."""
+    from dumbbell.experiment.user_code import check_names
+
     names = split_list(text)
-    if not names:
-        raise ExperimentError('"" names no algorithm; write some, such as "cubic,bbr"', key="--cc")
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice:
-        raise ExperimentError(f'"{twice}" is named twice; name every algorithm once', key="--cc")
+    with named("cc"):
+        check_names(names)
     return names
 
 
 @contextmanager
-def named(*arguments: str) -> Iterator[None]:
-    """Gives an `ExperimentError` in one of these arguments the name of the option."""
+def named(*arguments: str, **others: str) -> Iterator[None]:
+    """Gives an `ExperimentError` in one of these arguments the name of the option.
+
+    `others` are arguments whose options have other names.
+    """
+    options = {name: f"--{name.replace('_', '-')}" for name in arguments} | others
     try:
         yield
     except ExperimentError as error:
-        if error.key not in arguments:
+        if error.key not in options:
             raise
-        raise ExperimentError(error.problem, key=f"--{error.key}") from None
+        raise ExperimentError(error.problem, key=options[error.key]) from None
 
 
 def refuse_given(context: Context, options: tuple[str, ...], problem: str) -> None:
@@ -156,14 +158,8 @@ def refuse_existing(
         raise OverwriteError(f"{path}: exists already", option=option)
 
 
-def parse_until(
-    context: Context, share: str | None, metric: str, most: int, known: Sequence[str]
-) -> Until | None:
-    """The limit that ``--until-ci``, ``--metric`` and ``--max-seeds`` set; None without the first.
-
-    The metric is to be one of `known`.
-    """
-    from dumbbell.experiment.model import MOST_SEEDS
+def parse_until(context: Context, share: str | None, metric: str, most: int) -> Until | None:
+    """What ``--until-ci``, ``--metric`` and ``--max-seeds`` say; None without the first."""
     from dumbbell.experiment.quantities import parse_probability
     from dumbbell.metrics.intervals import Until
 
@@ -173,13 +169,7 @@ def parse_until(
     try:
         width = parse_probability(share)
     except DumbbellError:
-        width = 0.0
-    if width == 0:
-        problem = f'--until-ci: "{share}" is not a share of the mean'
-        raise DumbbellError(f"{problem}; write, for example, 5%")
-    if metric not in known:
-        raise DumbbellError(f"--metric: {unknown('metric', metric, known)}")
-    if not Until.MIN_SEEDS <= most <= MOST_SEEDS:
-        problem = f"--max-seeds: {most} is not a number from {Until.MIN_SEEDS} to {MOST_SEEDS:,}"
-        raise DumbbellError(f"{problem}; with fewer seeds an interval says too little")
-    return Until(width, metric, most)
+        problem = f'"{share}" is not a share of the mean; write, for example, 5%'
+        raise ExperimentError(problem, key="--until-ci") from None
+    with named("max_seeds", width="--until-ci"):
+        return Until(width, metric, most)

@@ -54,7 +54,7 @@ def reproduce_papers(
     if figures:
         if len(names) != 1 or names == ["all"]:
             raise DumbbellError("--figure: name the one paper whose figure it is")
-        with progress_bar() as progress:
+        with options.named("dask"), progress_bar() as progress:
             drawn = papers.draw(names[0], figures, out, progress=progress, **how)
         files = [f"{path}.svg" for path in drawn]
         if json:
@@ -63,7 +63,7 @@ def reproduce_papers(
             print_line("\n".join(files))
         return
     how |= {"full": full, "testbed": is_real, "overwrite": overwrite}
-    with progress_bar() as progress:
+    with options.named("dask"), progress_bar() as progress:
         done = papers.reproduce(names, out, progress=progress, **how)
     if json:
         print_json({"papers": [one.as_json() for one in done], "report": str(out / "index.html")})
@@ -89,7 +89,7 @@ def _answer_questions(
     if backend == "linux":
         raise DumbbellError(f"{STUDY}: nothing of it runs with real packets")
     folder = out / STUDY
-    with progress_bar("asking BBR") as progress:
+    with options.named("dask"), progress_bar("asking BBR") as progress:
         answers = answer_questions(folder, jobs=jobs, dask=dask, progress=progress)
     if json:
         print_json({"questions": [one.as_json() for one in answers]})

@@ -15,6 +15,7 @@ from dumbbell.experiment.files import writing
 if TYPE_CHECKING:
     import polars as pl
 
+    from dumbbell.engine.backend import Backend
     from dumbbell.experiment.model import Experiment
     from dumbbell.metrics.intervals import Until
     from dumbbell.results.result import Result
@@ -42,18 +43,21 @@ def run_file(
     """Run an experiment and write its result folder."""
     from dumbbell.cli import scenario
     from dumbbell.engine.runner import refuse_others, run
-    from dumbbell.sweeps.plan import RUN_METRICS
 
-    until = options.parse_until(context, until_ci, metric, max_seeds, RUN_METRICS)
+    until = options.parse_until(context, until_ci, metric, max_seeds)
     if backend == "simulator":
         options.refuse_given(context, ("retry_invalid",), "goes with --backend linux")
     elif backend == "both":
         options.refuse_given(context, ("until_ci",), "goes with --backend simulator")
-    kinds: list[options.Backend] = ["linux", "simulator"] if backend == "both" else [backend]
+    kinds: list[Backend] = ["linux", "simulator"] if backend == "both" else [backend]
     name = scenario.name_of(file)
     folders = [_folder(name, out, kind, alone=len(kinds) == 1) for kind in kinds]
     results = []
-    with in_file(name), output.progress_bar(name.name) as progress:
+    with (
+        options.named("metric", until="--until-ci"),
+        in_file(name),
+        output.progress_bar(name.name) as progress,
+    ):
         written = scenario.load(file, assignments)
         if len(kinds) > 1:
             resolved = [written.resolve()]
@@ -84,7 +88,7 @@ def run_file(
         output.print_line(f"\nThe result is in {folders[0]}")
 
 
-def _folder(file: Path, out: Path | None, kind: options.Backend, *, alone: bool) -> Path:
+def _folder(file: Path, out: Path | None, kind: Backend, *, alone: bool) -> Path:
     """Where a result is written: that of real packets beside the simulated one."""
     is_beside = kind == "linux" and not (alone and out)
     there = out or Path("results") / file.stem

@@ -43,17 +43,18 @@ def sweep_file(
 
     from dumbbell.results.warnings import silent_flows
     from dumbbell.sweeps.drive import run_sweep
-    from dumbbell.sweeps.plan import METRICS, Sweep, measured
+    from dumbbell.sweeps.plan import Sweep, measured
     from dumbbell.sweeps.result import SweepResult
 
-    until = options.parse_until(context, until_ci, metric, max_seeds, METRICS)
+    until = options.parse_until(context, until_ci, metric, max_seeds)
     is_real = backend == "linux"
     if not is_real:
         options.refuse_given(context, ("retry_invalid",), "goes with --backend linux")
     began = time.perf_counter()
     folder = out or Path("results") / (f"{file.stem}-linux" if is_real else file.stem)
     sweep = Sweep.load(file, overrides=assignments or [])
-    with _live(file.name, sweep) as (progress, finished):
+    named = options.named("metric", "dask", until="--until-ci")
+    with named, _live(file.name, sweep) as (progress, finished):
         swept = run_sweep(
             sweep,
             folder,

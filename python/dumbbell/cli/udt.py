@@ -325,10 +325,10 @@ def _progress(
 
 def _measured(rate: float | None, rtt: float | None, loss: float) -> str:
     """Rate, round-trip time and share of retransmitted packets, with their units."""
-    from dumbbell.display import METRICS
+    from dumbbell.display import COLUMNS
 
     values = {"throughput": rate, "rtt_mean": rtt, "retransmission_share": loss}
-    shown = [f"{METRICS[name].format(x)} {METRICS[name].unit}" for name, x in values.items()]
+    shown = [f"{COLUMNS[name].format(x)} {COLUMNS[name].unit}" for name, x in values.items()]
     return "{}, RTT {}, {} of packets retransmitted".format(*shown)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from dumbbell.dossier.measures import KINDS, Kind
 from dumbbell.dossier.scenarios import Scenario
 from dumbbell.dossier.words import with_unit
-from dumbbell.errors import DumbbellError, unknown
+from dumbbell.errors import ExperimentError, unknown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -108,14 +108,14 @@ def choose(sections: Sequence[str] | None, limits: Mapping[str, float]) -> list[
     The name of a measure in the place of a section is its clause with this measure alone.
 
     Raises:
-        DumbbellError: If there is no such section or measure.
+        ExperimentError: If there is no such section or measure.
     """
     known = [clause.section for clause in clauses()]
     measures = [measure.id for clause in clauses() for measure in clause.measures]
     for section in sections or ():
         if section not in (*known, *measures):
             named = unknown("clause", section, known)
-            raise DumbbellError(f"--clauses: {named}; or the name of a measure")
+            raise ExperimentError(f"{named}; or the name of a measure", key="clauses")
     check_measures(limits)
     chosen = []
     for clause in clauses():
@@ -137,8 +137,8 @@ def needs_series(scenario: str) -> bool:
 
 
 def check_measures(names: Mapping[str, float]) -> None:
-    """Raises `DumbbellError` for a name that no measure has."""
+    """Raises `ExperimentError` for a name that no measure has."""
     known = [measure.id for clause in clauses() for measure in clause.measures]
     for name in names:
         if name not in known:
-            raise DumbbellError(unknown("measure", name, known))
+            raise ExperimentError(unknown("measure", name, known), key="limits")

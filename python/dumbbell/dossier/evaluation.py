@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from dumbbell.dossier import clauses
 from dumbbell.dossier.bench import Bench, FailedRunError
+from dumbbell.dossier.clauses import choose, needs_series, untested
 from dumbbell.dossier.measures import values, with_enough_flows, worst_of_grid
 from dumbbell.dossier.outcome import Dossier, Evidence, Finding, Options
 from dumbbell.dossier.packs import FOLDER as SUITES
@@ -18,9 +18,10 @@ from dumbbell.dossier.scenarios import Scenario, is_for_media
 from dumbbell.dossier.search import Search, start_of
 from dumbbell.dossier.source import write_path
 from dumbbell.dossier.verdict import Share
+from dumbbell.engine.backend import sends_packets
 from dumbbell.engine.progress import Progress, silent
 from dumbbell.engine.runner import refuse_others, run_all
-from dumbbell.errors import DumbbellError, ExperimentError, OverwriteError
+from dumbbell.errors import ExperimentError, OverwriteError
 from dumbbell.experiment.files import write_text
 from dumbbell.experiment.user_code import name_of
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
     from dumbbell.dossier.clauses import Clause, Measure
     from dumbbell.dossier.measures import Runs
-    from dumbbell.engine.runner import Backend
+    from dumbbell.engine.backend import Backend
 
 REFERENCES: Final = ("reno", "cubic")
 """The standards-track algorithms with which every other one is compared."""
@@ -42,20 +43,23 @@ _MOMENT: Final[dict[str, Any]] = {
 }
 """The settings of the shortest run."""
 
-PATHS: Final = 100
-"""How many random paths a scenario has unless it is said."""
+_PATHS: Final = 100
+"""How many random paths a scenario has if that is not given."""
 
-SEARCHED: Final = 60
-"""How many more paths the search for the worst tries for each measure, unless it is said."""
+_REAL_PATHS: Final = 3
+"""The same with real packets, where each path takes as long as its run lasts."""
+
+_SEARCHED: Final = 60
+"""How many more paths the search for the worst tries for each measure if that is not given."""
 
 
 def evaluate(
     cc: str | type,
     out: str | Path,
     *,
-    sections: Sequence[str] | None = None,
-    paths: int = PATHS,
-    search: int = SEARCHED,
+    clauses: Sequence[str] | None = None,
+    paths: int | None = None,
+    search: int | None = None,
     limits: Mapping[str, float] | None = None,
     packs: Sequence[str] = (),
     seeds: int | None = None,
@@ -73,31 +77,39 @@ def evaluate(
         cc: The algorithm: ``"bbr3"``, ``"cubic(beta=0.8)"``, ``"my.py:MyCC"``, ``"quinn:cubic"``,
             or a class of `dumbbell.cc`.
         out: The folder; what is there from before is used again.
-        sections: The clauses, such as ``["5.1.3"]``, or measures; all if not given.
-        paths: How many random paths each scenario has.
-        search: How many more paths the search for the worst tries for each measure; 0 for none.
+        clauses: The sections of the RFC, such as ``["5.1.3"]``, or measures; all if not given.
+        paths: How many random paths each scenario has; if not given 100, or 3 with real packets.
+        search: How many more paths the search for the worst tries for each measure; 0 for none. If
+            not given 60, or 0 with real packets.
         limits: Limits of measures in the place of those of the program, by the measures' names.
         packs: Published suites to be run too, such as ``["tcpeval"]``.
         seeds: How many seeds the tests of packs have; those of their files if not given.
         backend: ``"linux"`` for real packets with this kernel's algorithms, in real time and one
-            run after the other: a few paths, no search, no packs.
+            run after the other, without search and packs.
         jobs: How many simulations to run at once; as many as there are processors if not given.
         dask: The address of a Dask scheduler whose workers are to do the work.
         progress: Called periodically with the current step and its completed fraction (0 to 1).
 
     Raises:
-        DumbbellError: If there is no such algorithm, clause, measure or pack, or `out` cannot be
-            written. An algorithm that raises or hangs is no error: the dossier says so.
+        DumbbellError: If there is no such algorithm, clause, measure or pack, the backend runs
+            none of what is asked for, or `out` cannot be written. An algorithm that raises or hangs
+            is no error: the dossier says so.
         TestbedError: If this machine lacks what real packets need.
         OverwriteError: If `out` holds something else, such as a dossier on another algorithm.
     """
     from dumbbell.dossier.page import write_dossier
 
     cc = name_of(cc)
-    chosen = clauses.choose(sections, limits or {})
+    chosen = choose(clauses, limits or {})
     suites = [Pack.load(name) for name in packs]
-    if backend == "linux" and (suites or search):
-        raise DumbbellError("--backend linux: runs neither packs nor a search for the worst")
+    is_real = sends_packets(backend)
+    if paths is None:
+        paths = _REAL_PATHS if is_real else _PATHS
+    if search is None:
+        search = 0 if is_real else _SEARCHED
+    if is_real and (suites or search):
+        problem = "linux runs neither packs nor a search for the worst"
+        raise ExperimentError(problem, key="backend")
     _refuse_tcp_for_media(cc, chosen, suites)
     check_algorithm(cc, backend)
     _refuse_other(Path(out), cc, backend)
@@ -113,18 +125,17 @@ def evaluate(
             for finding in findings
         ]
     packed = [run_pack(suite, study.algorithms, bench, seeds) for suite in suites]
-    untested = list(clauses.untested()) if findings else []
     dossier = Dossier(
         cc,
         study.references,
         findings,
-        untested,
+        list(untested()) if findings else [],
         paths,
         bench.made + bench.found,
         Path(out),
         packed,
         backend,
-        Options(sections, search, dict(limits or {}), seeds),
+        Options(clauses, search, dict(limits or {}), seeds),
     )
     write_scenarios(dossier)
     write_text(Path(out) / "dossier.json", json.dumps(dossier.to_json(), indent=1) + "\n")
@@ -133,12 +144,11 @@ def evaluate(
 
 
 def _refuse_tcp_for_media(cc: str, chosen: Sequence[Clause], suites: Sequence[Pack]) -> None:
-    """Raises `DumbbellError` if an algorithm for media is to be run with TCP."""
+    """Raises `ExperimentError` if an algorithm for media is to be run with TCP."""
     bulk = [suite for suite in suites if all(one.is_bulk for one in suite.tests)]
     if is_for_media(cc) and (chosen or bulk):
-        raise DumbbellError(
-            f'CC: "{cc}" controls media; all else is run with TCP, so give --pack rmcat alone'
-        )
+        problem = f'"{cc}" controls media; all else is run with TCP, so give the pack rmcat alone'
+        raise ExperimentError(problem, key="cc")
 
 
 def _refuse_other(out: Path, cc: str, backend: Backend) -> None:
@@ -151,15 +161,16 @@ def _refuse_other(out: Path, cc: str, backend: Backend) -> None:
         except (ValueError, KeyError):
             other, its = "nothing that can be read", backend
         if other != cc:
-            raise _refused(out, f"holds a dossier on {other}; name another folder with --out")
+            raise _refused(out, f"holds a dossier on {other}")
         if its != backend:
-            raise _refused(out, f"holds one made with {its}; name another folder with --out")
+            raise _refused(out, f"holds a dossier made with {its}")
     elif out.is_file() or (out.is_dir() and any(out.iterdir()) and not (out / "data").is_dir()):
-        raise _refused(out, "is no dossier; name a new folder with --out")
+        raise _refused(out, "is no dossier")
 
 
 def _refused(out: Path, problem: str) -> OverwriteError:
-    return OverwriteError(f"{out}: {problem}", is_replaceable=False)
+    advice = "and a dossier needs a folder of its own"
+    return OverwriteError(f"{out}: {problem}, {advice}", is_replaceable=False)
 
 
 def check_algorithm(cc: str, backend: Backend = "simulator") -> None:
@@ -175,7 +186,7 @@ def check_algorithm(cc: str, backend: Backend = "simulator") -> None:
         if is_real:
             run_all([experiment.replace(**_MOMENT)], backend=backend)
     except ExperimentError as error:
-        raise ExperimentError(error.problem, key="CC") from None
+        raise ExperimentError(error.problem, key="cc") from None
 
 
 @dataclass
@@ -240,7 +251,7 @@ class Evaluation:
                     paths = its.first(design.count // len(self.algorithms))
                     found = measure_real(self.bench, its, paths, self.algorithms)
                 else:
-                    series = clauses.needs_series(scenario)
+                    series = needs_series(scenario)
                     found = self.bench.run(design, scenario, its.grid, series=series)
                 self.runs[scenario] = found
             except FailedRunError as error:

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 from dumbbell.dossier import words
 from dumbbell.dossier.clauses import check_measures, choose
-from dumbbell.errors import DumbbellError, in_file, unknown
+from dumbbell.errors import DumbbellError, ExperimentError, in_file, unknown
 from dumbbell.experiment.files import read_text, write_text
 
 if TYPE_CHECKING:
@@ -103,8 +103,8 @@ def _numbers(path: Path, table: str, content: Any) -> dict[str, float]:
             raise DumbbellError(f"{path}: {table}.{name}: {value!r} is not a number of at least 0")
     try:
         check_measures(content)
-    except DumbbellError as error:
-        raise DumbbellError(f"{path}: {table}: {error}") from None
+    except ExperimentError as error:
+        raise DumbbellError(f"{path}: {table}: {error.problem}") from None
     return {name: float(value) for name, value in content.items()}
 
 

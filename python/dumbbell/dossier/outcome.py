@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from dumbbell.dossier.clauses import Clause, Measure, Untested
     from dumbbell.dossier.packs import Packed
     from dumbbell.dossier.search import Path, Worst
-    from dumbbell.engine.runner import Backend
+    from dumbbell.engine.backend import Backend
     from dumbbell.experiment.model import Experiment
 
 SCHEMA: Final = 2
@@ -159,7 +159,7 @@ class Finding:
 class Options:
     """What else was asked for, as `evaluate` takes it."""
 
-    sections: Sequence[str] | None = None
+    clauses: Sequence[str] | None = None
     search: int = 0
     limits: Mapping[str, float] = field(default_factory=dict)
     seeds: int | None = None

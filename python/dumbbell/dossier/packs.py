@@ -18,7 +18,7 @@ from dumbbell.dossier.bench import FailedRunError
 from dumbbell.dossier.measures import KINDS, values
 from dumbbell.dossier.scenarios import Scenario, is_for_media
 from dumbbell.dossier.words import label
-from dumbbell.errors import DumbbellError, unknown
+from dumbbell.errors import ExperimentError, unknown
 from dumbbell.metrics.intervals import Estimate, mean
 
 if TYPE_CHECKING:
@@ -85,11 +85,11 @@ class Pack:
         """Reads a pack.
 
         Raises:
-            DumbbellError: If no pack has this name.
+            ExperimentError: If no pack has this name.
         """
         known = sorted(file.parent.name for file in FOLDER.glob("*/pack.toml"))
         if name not in known:
-            raise DumbbellError(f"--pack: {unknown('pack', name, known)}")
+            raise ExperimentError(unknown("pack", name, known), key="packs")
         folder = FOLDER / name
         said = tomllib.loads((folder / "pack.toml").read_text("utf-8"))
         tests = tuple(

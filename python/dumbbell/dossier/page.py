@@ -73,8 +73,8 @@ def again(of: Dossier) -> str:
     if of.packs:
         parts += ["--pack", ",".join(one.pack.name for one in of.packs)]
         parts += ["--quick"] * (asked.seeds == 1)
-    if asked.sections or (asked.sections is None and of.packs):
-        parts += ["--clauses", ",".join(asked.sections or ["all"])]
+    if asked.clauses or (asked.clauses is None and of.packs):
+        parts += ["--clauses", ",".join(asked.clauses or ["all"])]
     if of.findings:
         parts += ["--paths", str(of.paths), "--search", str(asked.search)]
     if asked.limits:

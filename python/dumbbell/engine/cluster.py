@@ -9,7 +9,7 @@ from threading import Event
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from dumbbell.engine.simulation import engine, simulate
-from dumbbell.errors import DumbbellError
+from dumbbell.errors import DumbbellError, ExperimentError
 from dumbbell.results.tables import RunOutput
 
 if TYPE_CHECKING:
@@ -53,15 +53,16 @@ def connected(address: str) -> Iterator[Cluster]:
     try:
         client: Any = Client(address, timeout="5s", set_as_default=False)  # type: ignore[no-untyped-call]
     except (OSError, ValueError) as error:
-        problem = f"--dask {address}: there is no scheduler: {error}"
+        problem = f'there is no scheduler at "{address}": {error}'
         advice = 'write its address, such as "tcp://10.0.0.1:8786"'
-        raise DumbbellError(f"{problem}; {advice}") from None
+        raise ExperimentError(f"{problem}; {advice}", key="dask") from None
     with client:
         try:
             client.wait_for_workers(1, timeout=_PATIENCE)
         except TimeoutError:
-            problem = f"--dask {address}: the scheduler has had no worker for {_PATIENCE} s"
-            raise DumbbellError(f"{problem}; start some: dask worker {address}") from None
+            problem = f'the scheduler at "{address}" has had no worker for {_PATIENCE} s'
+            advice = f"start some: dask worker {address}"
+            raise ExperimentError(f"{problem}; {advice}", key="dask") from None
         cluster = Cluster(client.get_executor(pure=False), sum(client.nthreads().values()) or 1)
         try:
             yield cluster

@@ -13,12 +13,14 @@ import polars as pl
 
 from dumbbell import _core, metrics
 from dumbbell.display import Column, Table
+from dumbbell.engine.backend import Backend, sends_packets
 from dumbbell.engine.progress import Progress, silent
-from dumbbell.engine.runner import Backend, run_into
+from dumbbell.engine.runner import run_into
 from dumbbell.errors import ExperimentError, QuantityError
 from dumbbell.experiment.model import Experiment, Flow, Link
 from dumbbell.experiment.quantities import TIME
-from dumbbell.experiment.user_code import name_of
+from dumbbell.experiment.user_code import check_names, name_of
+from dumbbell.results.storage import file_name
 from dumbbell.results.summary import in_notebook, means
 
 if TYPE_CHECKING:
@@ -38,7 +40,7 @@ _ARGUMENTS: Final = {
 }
 """The arguments whose names are not those of the experiment's keys."""
 
-RUN_METRICS: Final = (
+COMPARED: Final = (
     *("throughput", "goodput", "queue_delay_mean", "queue_delay_p95"),
     *("retransmission_share", "utilisation", "jain"),
 )
@@ -76,7 +78,7 @@ class Comparison:
         runs: One row per algorithm and seed: algorithm, seed, throughput and goodput of its flows
             together (bit/s), queue_delay_mean and queue_delay_p95 (means over its flows, s),
             retransmission_share, utilisation (0 to 1), jain (over all flows on the link); with a
-            competitor also rival_throughput (bit/s) and harm (0 to 1, see `metrics.harm`); with
+            competitor also rival_throughput (bit/s) and harm (at most 1, see `metrics.harm`); with
             traffic also completed_share (0 to 1), completion_p50 and completion_p99 of its
             transfers (s, see `metrics.transfer_summary`).
     """
@@ -180,7 +182,9 @@ def compare(
     seeds: int | list[int] = 1,
     jobs: int | None = None,
     until: Until | None = None,
+    dask: str | None = None,
     backend: Backend = "simulator",
+    retry_invalid: int = 0,
     out: str | Path | None = None,
     overwrite: bool = False,
     progress: Progress = silent,
@@ -213,19 +217,25 @@ def compare(
         jobs: How many simulations to run at once; as many as there are processors if not given.
         until: Adds seeds to every algorithm until the interval of a metric is as narrow as this;
             for the simulator.
+        dask: The address of a Dask scheduler whose workers simulate.
         backend: ``"simulator"``, or ``"linux"`` for real packets in real time.
+        retry_invalid: How often an invalid run is repeated: one with real packets that the machine
+            disturbed.
         out: A folder for the results, in which every algorithm has a folder of its own.
         overwrite: Whether other results that are there may be replaced.
         progress: Called periodically with the current step and its completed fraction (0 to 1).
 
     Raises:
         ExperimentError: If an argument is not valid; its ``key`` is the argument's name.
-        DumbbellError: If `until` is given with real packets.
         OverwriteError: If `out` holds other results.
         TestbedError: If this machine lacks what real packets need.
+        Interrupted: If the user interrupts; then the simulations are stopped too.
     """
+    if until:
+        until.check(COMPARED, is_real=sends_packets(backend))
     with _arguments(_ARGUMENTS):
         algorithms = list(map(name_of, [cc] if isinstance(cc, str | type) else cc))
+        check_names(algorithms)
         with _arguments({"cc": "against"}):
             rivals = [] if against is None else [name_of(against)]
         groups = [[name, *rivals] for name in algorithms] + [[name] for name in rivals]
@@ -239,12 +249,14 @@ def compare(
     names = [*algorithms, *(f"{name} alone" for name in rivals)]
     every = run_into(
         experiments,
-        [None if out is None else Path(out) / name.replace("/", "_") for name in names],
+        [None if out is None else Path(out) / file_name(name) for name in names],
         values_of,
         jobs=jobs,
         overwrite=overwrite,
         backend=backend,
+        retry_invalid=retry_invalid,
         until=until,
+        dask=dask,
         progress=progress,
     )
     results = dict(zip(algorithms, every, strict=False))
@@ -309,7 +321,7 @@ def _flow(name: str, cc: str, **others: Any) -> Flow:
 
 
 def values_of(metric: str, result: Result) -> list[list[float | None]]:
-    """What of an algorithm's runs is to be known well: a column of `RUN_METRICS`."""
+    """What of an algorithm's runs is to be known well: a column of `COMPARED`."""
     return [_judge(result, None)[metric].to_list()]
 
 
@@ -323,10 +335,10 @@ def _bar(name: str, label: str, runs: list[float], metric: str) -> dict[str, Any
 
 
 def achieved(result: Result, own: pl.Expr) -> pl.DataFrame:
-    """What the flows that `own` chooses achieved together; the columns of `RUN_METRICS` by seed."""
+    """What the flows that `own` chooses achieved together; the columns of `COMPARED` by seed."""
     flows = metrics.summary(result).filter(own)
     runs = metrics.run_summary(result, flows, metrics.link_summary(result))
-    return runs.select("seed", *RUN_METRICS)
+    return runs.select("seed", *COMPARED)
 
 
 def _judge(result: Result, rival: Result | None) -> pl.DataFrame:

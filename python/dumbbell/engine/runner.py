@@ -7,10 +7,11 @@ import platform
 import time
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypedDict, Unpack, get_args
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypedDict, Unpack
 
 from dumbbell import _core, metrics
 from dumbbell.engine import kernel
+from dumbbell.engine.backend import Backend, sends_packets
 from dumbbell.engine.cluster import Cluster, connected
 from dumbbell.engine.progress import Progress, silent
 from dumbbell.engine.simulation import engine, simulate, stop_all, thread_pool
@@ -30,9 +31,6 @@ if TYPE_CHECKING:
     from dumbbell.metrics.intervals import Until
 
     Values = Callable[[str, Result], Iterable[Sequence[float | None]]]
-
-Backend = Literal["simulator", "linux"]
-"""What runs an experiment: the simulator, or this machine's kernel with real packets."""
 
 _POLL_INTERVAL: Final = 0.1  # how often progress is reported, s
 
@@ -58,6 +56,7 @@ def run(
     backend: Backend = "simulator",
     retry_invalid: int = 0,
     until: Until | None = None,
+    dask: str | None = None,
     progress: Progress = silent,
 ) -> Result:
     """Runs an experiment with all its seeds.
@@ -77,18 +76,21 @@ def run(
             disturbed.
         until: Adds seeds until the interval of a metric, of every flow if flows have it, is as
             narrow as this; for the simulator.
+        dask: The address of a Dask scheduler whose workers simulate.
         progress: Called periodically with the current step and its completed fraction (0 to 1).
 
     Returns:
         The tables of all seeds, in the order of the seeds.
 
     Raises:
-        ExperimentError: If the experiment is not valid.
+        ExperimentError: If the experiment is not valid, or `until` or `dask` cannot be had.
         OverwriteError: If `out` holds another result, or a measurement with real packets.
         ResultError: If `out` holds something other than a result, or cannot be written.
         TestbedError: If this machine lacks what real packets need.
         Interrupted: If the user interrupts; then the simulations are stopped too.
     """
+    if until:
+        until.check(metrics.RUN_METRICS, is_real=sends_packets(backend))
     with ExitStack() as stack:
         if not isinstance(experiment, Experiment):
             stack.enter_context(in_file(experiment))
@@ -103,6 +105,7 @@ def run(
             backend=backend,
             retry_invalid=retry_invalid,
             until=until,
+            dask=dask,
             progress=progress,
         )
     return result
@@ -132,8 +135,6 @@ def run_into(
     name of its metric. Progress begins anew when seeds are added.
     """
     backend = options.get("backend", "simulator")
-    if until is not None and backend != "simulator":
-        raise DumbbellError("--until-ci: is for the simulator; give --seeds instead")
     every = [experiment.resolve() for experiment in experiments]
     meta = {"backend": backend, "engine": engine()}
     with ExitStack() as stack:
@@ -167,24 +168,47 @@ def _loose(results: list[Result], until: Until, values: Values) -> dict[int, Res
     }
 
 
-def run_all(experiments: Sequence[Experiment], **options: Unpack[Options]) -> list[Result]:
+def run_all(
+    experiments: Sequence[Experiment],
+    *,
+    jobs: int | None = None,
+    backend: Backend = "simulator",
+    retry_invalid: int = 0,
+    fresh: bool = False,
+    dask: str | None = None,
+    progress: Progress = silent,
+) -> list[Result]:
     """Runs several experiments, the seeds of all of them side by side.
 
     Args:
         experiments: The experiments.
-        **options: ``jobs``, ``backend``, ``retry_invalid``, ``progress`` as for `run`; ``fresh``,
-            whether runs with real packets are made even if the run store has them; ``dask``, the
-            address of a Dask scheduler whose workers simulate.
+        jobs: How many seeds to run at once; see `run`.
+        backend: ``"simulator"``, or ``"linux"`` for real packets in real time.
+        retry_invalid: How often an invalid run is repeated: one with real packets that the machine
+            disturbed.
+        fresh: Whether runs with real packets are made even if the run store has them.
+        dask: The address of a Dask scheduler whose workers simulate.
+        progress: Called periodically with the current step and its completed fraction (0 to 1).
 
     Returns:
         A result for every experiment, in their order; the same as from running them one by one.
 
     Raises:
-        ExperimentError: If one of them is not valid.
-        DumbbellError: If there is no such backend.
+        ExperimentError: If one of them is not valid, there is no such backend, or `dask` cannot be
+            had.
         Interrupted: If the user interrupts; then the simulations are stopped too.
     """
-    return list(run_each(experiments, **options))
+    return list(
+        run_each(
+            experiments,
+            jobs=jobs,
+            backend=backend,
+            retry_invalid=retry_invalid,
+            fresh=fresh,
+            dask=dask,
+            progress=progress,
+        )
+    )
 
 
 def run_each(
@@ -193,20 +217,20 @@ def run_each(
     jobs: int | None = None,
     backend: Backend = "simulator",
     retry_invalid: int = 0,
-    progress: Progress = silent,
     fresh: bool = False,
     dask: str | None = None,
+    progress: Progress = silent,
 ) -> Generator[Result, None, None]:
     """As `run_all`, and yields the results one by one in their order, without keeping them."""
-    if backend not in get_args(Backend):
-        raise DumbbellError(f'backend: there is no "{backend}"; write simulator or linux')
-    is_real = backend == "linux"
+    is_real = sends_packets(backend)
+    if is_real and dask is not None:
+        raise ExperimentError("is for the simulator", key="dask")
     resolved = [experiment.resolve() for experiment in experiments]
     refuse_others(resolved, is_real=is_real)
     flows = [flow for one in resolved for flow in one.flows if is_real and flow.transport == "tcp"]
     store = Store.default()
     with ExitStack() as held:
-        there = held.enter_context(connected(dask)) if dask and not is_real else None
+        there = held.enter_context(connected(dask)) if dask else None
         if jobs is None and (is_real or there):
             jobs = there.threads if there else 1
         at_once = workers(jobs)
@@ -246,7 +270,8 @@ def refuse_other(key: str, cc: str, command: str | None, *, is_real: bool) -> No
         advice = 'with real packets "linux:FILE.o" is an algorithm of yours, by eBPF'
         raise ExperimentError(f"{problem}; {advice}", key=f"{key}.cc")
     if not is_real and is_of_linux(cc):
-        raise ExperimentError(f'"{cc}" is for real packets only: --backend linux', key=f"{key}.cc")
+        problem = f'"{cc}" is for real packets only; run it with the backend "linux"'
+        raise ExperimentError(problem, key=f"{key}.cc")
     if not is_real and command is not None:
         problem = 'a program sends real packets; run it with the backend "linux"'
         raise ExperimentError(problem, key=f"{key}.command")

@@ -275,7 +275,7 @@ class Experiment(_Table):
 
     def __post_init__(self) -> None:
         """Checks that the parts fit together; raises `ExperimentError` with all that do not."""
-        self._hold(_parsed(self.content()))
+        self._hold(_read(self.content()))
 
     @classmethod
     def load(cls, path: str | Path, *, overrides: list[str] | None = None) -> Experiment:
@@ -312,7 +312,7 @@ class Experiment(_Table):
         Raises:
             ExperimentError: If it is not valid.
         """
-        return cls._from(_parsed(content))
+        return cls._from(_read(content))
 
     @classmethod
     def _from(cls, parsed: _core.ParsedExperiment) -> Experiment:
@@ -467,6 +467,6 @@ def stack_of(cc: str) -> str | None:
     return name if colon and name in [stack for stack, _, _ in _core.quic_stacks()] else None
 
 
-def _parsed(content: Mapping[str, Any]) -> _core.ParsedExperiment:
+def _read(content: Mapping[str, Any]) -> _core.ParsedExperiment:
     with experiment_errors():
         return _core.ParsedExperiment.from_json(as_json(dict(content)))

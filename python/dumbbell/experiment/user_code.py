@@ -21,7 +21,7 @@ from dumbbell.experiment.linux_algorithms import digest_of, object_of
 from dumbbell.experiment.modules import files_of, read_module
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from dumbbell.cc import _Algorithm
 
@@ -50,6 +50,15 @@ def find(cc: str) -> tuple[str, str]:
     """Name and SHA-256 of the source of the custom algorithm that `cc` names."""
     name, digest, _, _ = _load(cc)
     return name, digest
+
+
+def check_names(algorithms: Sequence[str]) -> None:
+    """Raises `ExperimentError` if no algorithm is named, or one is named twice."""
+    if not algorithms:
+        raise ExperimentError('names no algorithm; write some, such as "cubic,bbr"', key="cc")
+    twice = next((name for name in algorithms if algorithms.count(name) > 1), None)
+    if twice:
+        raise ExperimentError(f'"{twice}" is named twice; name every algorithm once', key="cc")
 
 
 def explain(cc: str) -> str:

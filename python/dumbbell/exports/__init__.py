@@ -38,7 +38,7 @@ __all__ = ["FORMATS", "export"]
 def export(folder: Path, kind: str, out: Path) -> list[Path]:
     """Writes the files of one of `FORMATS`, which replace those of such names; returns them."""
     if kind not in FORMATS:
-        raise ResultError(f"--format: {unknown('format', kind, list(FORMATS))}")
+        raise ResultError(unknown("format", kind, list(FORMATS)))
     if is_dataset(folder):
         instead = f"`dumbbell query 'from runs' {shlex.quote(str(folder))} --csv` gives its rows"
         raise ResultError(f"{folder}: is a sweep, whose runs are kept as rows of tables; {instead}")

@@ -26,6 +26,7 @@ from dumbbell.metrics.rates import (
 )
 from dumbbell.metrics.summaries import (
     FLOW_METRICS,
+    RUN_METRICS,
     group_throughput,
     over_flows,
     queueing_delay,
@@ -43,7 +44,7 @@ from dumbbell.metrics.transfers import (
 )
 from dumbbell.metrics.video import VIDEO_METRICS, video_summary
 
-METRICS = (
+LISTED = (
     throughput,
     goodput,
     group_throughput,
@@ -69,7 +70,8 @@ METRICS = (
 __all__ = [
     "FLOW_METRICS",
     "FRAME_METRICS",
-    "METRICS",
+    "LISTED",
+    "RUN_METRICS",
     "TRANSFER_METRICS",
     "VIDEO_METRICS",
     "Estimate",

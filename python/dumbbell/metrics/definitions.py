@@ -34,11 +34,13 @@ TERMS: Final = {
 }
 """Terms that are not metrics, and what each means."""
 
+_ROW: Final = frozenset({"seed", "flow", "cc", "link", "window", "t", "start", "bytes", "by"})
+
 
 def names() -> list[str]:
     """The names that `definition` knows, without the columns of tables."""
-    shown = [column.title for name, column in display.METRICS.items() if _function_of(name)]
-    functions = [metric.__name__.replace("_", " ") for metric in metrics.METRICS]
+    shown = [column.title for name, column in display.COLUMNS.items() if _function_of(name)]
+    functions = [metric.__name__.replace("_", " ") for metric in metrics.LISTED]
     return [*dict.fromkeys([*TERMS, *functions, *shown])]
 
 
@@ -53,11 +55,11 @@ def definition(name: str) -> str | None:
         Plain text; None if there is no such metric or term.
     """
     wanted = _folded(name)
-    titles = {_folded(shown.title): column for column, shown in reversed(display.METRICS.items())}
+    titles = {_folded(shown.title): column for column, shown in reversed(display.COLUMNS.items())}
     for term, meaning in TERMS.items():
         if _folded(term) == wanted or f"`{titles.get(wanted, wanted)}`" in meaning:
             return f"{term}: {_plain(meaning)}"
-    for metric in metrics.METRICS:
+    for metric in metrics.LISTED:
         if _folded(metric.__name__) == wanted:
             return _text(metric)
     function = _function_of(titles.get(wanted, wanted.replace(" ", "_")))
@@ -66,19 +68,24 @@ def definition(name: str) -> str | None:
 
 def _function_of(column: str) -> Callable[..., object] | None:
     """The metric that gives a column: the one with its name, or the first that returns it."""
-    for metric in metrics.METRICS:
+    for metric in metrics.LISTED:
         if metric.__name__ == column:
             return metric
-    returning = (one for one in metrics.METRICS if column in re.findall(r"\w+", _returned(one)))
-    return next(returning, None)
+    return next((one for one in metrics.LISTED if column in _columns(one)), None)
+
+
+def _columns(metric: Callable[..., object]) -> set[str]:
+    """The columns that a metric returns, without those that say what a row is of."""
+    returned = re.sub(r"\(.*?\)", "", _returned(metric)).partition(";")[0]
+    return set(re.findall(r"\w+", returned)) - _ROW if returned.startswith("Columns") else set()
 
 
 def _text(metric: Callable[..., object]) -> str:
     """The docstring of a metric without its arguments, a line for each paragraph."""
     paragraphs = re.split(r"\n(?=\w+:\n)", inspect.getdoc(metric) or "")[0].split("\n\n")
     lines = [" ".join(paragraph.split()) for paragraph in paragraphs]
-    of_metric = (name for name in display.METRICS if _function_of(name) == metric)
-    printed = ", ".join(display.METRICS[name].heading for name in of_metric)
+    of_metric = (name for name in display.COLUMNS if _function_of(name) == metric)
+    printed = ", ".join(display.COLUMNS[name].heading for name in of_metric)
     lines += [_returned(metric), f"In printed tables: {printed}." if printed else ""]
     lines += [f"In Python: dumbbell.metrics.{metric.__name__}"]
     return f"{metric.__name__}: {_plain(chr(10).join(filter(None, lines)))}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import nan
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -18,7 +19,7 @@ def jain(rates: Iterable[float]) -> float:
 
     Formula: ``(sum x)^2 / (n * sum x^2)``. Source: Jain, Chiu, Hawe: "A Quantitative Measure of
     Fairness and Discrimination for Resource Allocation in Shared Computer Systems", DEC-TR-301,
-    1984. If nobody has anything, all are equal: 1.
+    1984. If all rates are 0, it is undefined: not a number.
 
     Raises:
         ValueError: If there is no rate, or one is negative or not a number.
@@ -28,7 +29,7 @@ def jain(rates: Iterable[float]) -> float:
         raise ValueError("Jain's index needs at least one rate, and none of them negative or NaN")
     greatest = max(shares)
     if greatest == 0:
-        return 1.0
+        return nan
     scaled = [rate / greatest for rate in shares]
     return sum(scaled) ** 2 / (len(scaled) * sum(x * x for x in scaled))
 
@@ -39,7 +40,8 @@ def fairness(result: Runs) -> pl.DataFrame:
     Flows of transfers do not count: what they send depends on what arrives.
 
     Returns:
-        Columns seed, jain; null where no time is common to all flows, or all are of transfers.
+        Columns seed, jain; null where no time is common to all flows, none delivered anything in
+        it, or all of them are of transfers.
     """
     seeds = competing(result, result.flows).group_by("seed", maintain_order=True)
     spans = seeds.agg(since=pl.col("begin").max(), until=pl.col("end").min())
@@ -49,7 +51,8 @@ def fairness(result: Runs) -> pl.DataFrame:
     index = {seed: jain(rates) for seed, rates in shares.iter_rows()}
     every = result.flows["seed"].unique(maintain_order=True)
     rows = [(seed, index.get(seed)) for seed in every]
-    return pl.DataFrame(rows, schema={"seed": pl.UInt64, "jain": pl.Float64}, orient="row")
+    found = pl.DataFrame(rows, schema={"seed": pl.UInt64, "jain": pl.Float64}, orient="row")
+    return found.with_columns(pl.col("jain").fill_nan(None))
 
 
 def jain_over_time(result: SampledRuns, *, width: float = 1.0, since: float = 0.0) -> pl.DataFrame:
@@ -63,7 +66,8 @@ def jain_over_time(result: SampledRuns, *, width: float = 1.0, since: float = 0.
         since: Where the first window begins, s.
 
     Returns:
-        Columns seed, window, t (the end of the window, s), jain.
+        Columns seed, window, t (the end of the window, s), jain: 1 in a window in which none of
+        them delivered anything.
 
     Raises:
         ValueError: As `windows`.

@@ -23,6 +23,8 @@ import polars as pl
 import polars.selectors as cs
 
 from dumbbell.display import Column
+from dumbbell.errors import ExperimentError, unknown
+from dumbbell.experiment.model import MOST_SEEDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -96,17 +98,40 @@ class Until:
     """When a mean is known well enough: seeds are added until then.
 
     Attributes:
-        width: Maximum half of the 95 % interval, as a share of the mean.
-        metric: The metric of the mean.
+        width: Maximum half of the 95 % interval, as a share of the mean (0 to 1).
+        metric: The metric of the mean, one of the runs that are made.
         max_seeds: Maximum number of seeds.
+
+    Raises:
+        ExperimentError: If `width` or `max_seeds` is not valid.
     """
 
     width: float
-    metric: str
-    max_seeds: int
+    metric: str = "throughput"
+    max_seeds: int = 100
 
     MIN_SEEDS: ClassVar[int] = 10
     """With fewer seeds an interval says too little to stop at."""
+
+    def __post_init__(self) -> None:
+        if not 0 < self.width < 1:
+            advice = "write more than 0 and less than 1, such as 0.05"
+            raise ExperimentError(
+                f"{self.width:g} is not a share of the mean; {advice}", key="width"
+            )
+        if not self.MIN_SEEDS <= self.max_seeds <= MOST_SEEDS:
+            problem = f"{self.max_seeds} is not a number from {self.MIN_SEEDS} to {MOST_SEEDS:,}"
+            advice = "with fewer seeds an interval says too little"
+            raise ExperimentError(f"{problem}; {advice}", key="max_seeds")
+
+    def check(self, metrics: Sequence[str], *, is_real: bool) -> None:
+        """Raises `ExperimentError` if runs do not have its metric, or are of real packets."""
+        if is_real:
+            raise ExperimentError(
+                "is for the simulator; give a number of seeds instead", key="until"
+            )
+        if self.metric not in metrics:
+            raise ExperimentError(unknown("metric", self.metric, metrics), key="metric")
 
     def is_satisfied_by(self, values: Sequence[float | None]) -> bool:
         """Whether these runs are enough; those without a value do not count.
@@ -196,7 +221,7 @@ def mean(runs: Sequence[float], metric: str = "") -> Estimate:
 
     Args:
         runs: One value a run.
-        metric: What they are, a key of `dumbbell.display.METRICS`: the interval ends where the
+        metric: What they are, a key of `dumbbell.display.COLUMNS`: the interval ends where the
             range of the metric does, such as at a utilisation of 1. True means lie in that range,
             so the interval covers them as often.
 

@@ -35,6 +35,12 @@ _RETRANSMITTED: Final = (pl.col("retransmitted") / pl.max_horizontal("sent", 1))
 FLOW_METRICS: Final = ("throughput", "goodput", *_DELAYS, "retransmission_share")
 """The metrics of a flow."""
 
+RUN_METRICS: Final = (
+    *("throughput", "goodput", "utilisation", *_DELAYS, "retransmission_share"),
+    *("jain", "dropped", "lost"),
+)
+"""The metrics of a run."""
+
 
 def retransmission_share(result: Runs) -> pl.DataFrame:
     """The share of the data packets sent that were retransmissions.
@@ -117,8 +123,8 @@ def run_summary(result: Runs, flows: pl.DataFrame, links: pl.DataFrame) -> pl.Da
         links: Their `link_summary`.
 
     Returns:
-        The columns of `over_flows`; utilisation of the link that is used most; dropped, lost
-        (packets, over all links); jain, as `fairness` has it.
+        Columns seed and `RUN_METRICS`: those of `over_flows`; utilisation of the link that is used
+        most; dropped, lost (packets, over all links); jain, as `fairness` has it.
     """
     of_links = links.group_by("seed").agg(
         pl.col("utilisation").max(), pl.col("dropped", "lost").sum()

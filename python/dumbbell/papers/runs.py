@@ -87,7 +87,7 @@ def _jain(rates: pl.DataFrame, flows: Sequence[str] = ()) -> pl.Series:
     return total**2 / (len(every) * squares)
 
 
-METRICS: Final = {
+MEASURES: Final = {
     "throughput": Metric("Mbit/s", lambda rates, flow="*": _sum(rates, flow), True, 0),
     "ratio": Metric("1", lambda rates, flow, over: _sum(rates, flow) / _sum(rates, over), True, 0),
     "share": Metric("1", lambda rates, flow: _sum(rates, flow) / _sum(rates, "*"), True, 0, 1),
@@ -153,7 +153,7 @@ class Runs:
     extensions: Mapping[str, pl.DataFrame] = field(default_factory=dict)
     paper: Paper = None  # type: ignore[assignment]  # what the paper says; standard figures need it
     # The built-in metrics and the paper's own.
-    metrics: Mapping[str, Metric] = field(default_factory=METRICS.copy)
+    metrics: Mapping[str, Metric] = field(default_factory=MEASURES.copy)
     # Of the intervals of an experiment that was run until its questions were decided, see
     # `dumbbell.metrics.sequential`; 95 % of all others.
     confidence: Mapping[str, float] = field(default_factory=dict)

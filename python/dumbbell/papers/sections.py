@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from dumbbell.papers.outcome import Measured
     from dumbbell.papers.study import Study
 
-_SHOWN: Final = re.compile(r"\{(figure|table) (.+)\}")
+_PLACED: Final = re.compile(r"\{(figure|table) (.+)\}")
 _INSERTED: Final = re.compile(r"\{([^{}\n]+)\}")
 _FULL: Final = "{full}"
 
@@ -66,7 +66,7 @@ class Report:
     def _section(self, title: str, body: str) -> Section:
         section = Section(title, [], [], [])
         for block in filter(None, (block.strip() for block in body.split("\n\n"))):
-            shown = [_SHOWN.fullmatch(line) for line in block.splitlines()]
+            shown = [_PLACED.fullmatch(line) for line in block.splitlines()]
             if not all(shown):
                 with self._where_run():
                     section.text.append(self.filled(block.replace("\n", " ")))

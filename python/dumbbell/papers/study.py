@@ -25,7 +25,7 @@ from dumbbell.experiment.modules import read_module
 from dumbbell.papers.judge import deciding, is_near, judge
 from dumbbell.papers.model import Paper, require, within
 from dumbbell.papers.outcome import Judgement, PaperFigure, Section
-from dumbbell.papers.runs import METRICS, Metric, Runs, conversion, reduced
+from dumbbell.papers.runs import MEASURES, Metric, Runs, conversion, reduced
 from dumbbell.papers.sections import Report
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class Study:
     def metrics(self) -> dict[str, Metric]:
         """The built-in metrics and the paper's own."""
         own = self.functions["metric"].items()
-        return METRICS | {name: Metric(function=f.func, **f.keywords) for name, f in own}
+        return MEASURES | {name: Metric(function=f.func, **f.keywords) for name, f in own}
 
     def runs(self, results: Mapping[str, Result], **others: Any) -> Runs:
         """Results of the paper's experiments, with its metrics; `others` as `Runs` has them."""

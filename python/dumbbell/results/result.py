@@ -39,7 +39,9 @@ if TYPE_CHECKING:
     from dumbbell.experiment.model import Experiment
     from dumbbell.results.tables import Capture
 
-_SUMS: Final = ("wall_s", "data_packets", "events")  # entries of `Result.meta` that add up
+# Entries of `Result.meta` that add up, and those that have what some seeds have, by seed.
+_SUMS: Final = ("wall_s", "data_packets", "events", "stored")
+_BY_SEED: Final = ("failures", "invalid", "testbed")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -301,10 +303,15 @@ class Result:
             for name in self.tables | more.tables
         }
         seeds = [*self.seeds, *more.seeds]
-        meta = self.meta | {key: self.meta[key] + more.meta[key] for key in _SUMS}
+        metas = (self.meta, more.meta)
+        meta = {key: sum(one[key] for one in metas) for key in _SUMS}
+        for key in _BY_SEED:
+            if found := self.meta.get(key, {}) | more.meta.get(key, {}):
+                meta[key] = found
         experiment = self.experiment.replace(seeds=seeds)
         captures = {**self.captures, **more.captures}
-        return Result(experiment, meta | {"seeds": seeds}, **tables, captures=captures)
+        meta = self.meta | meta | {"seeds": seeds}
+        return Result(experiment, meta, **tables, captures=captures)
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> Path:
         """Writes the result folder, completely or not at all.

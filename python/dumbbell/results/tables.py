@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import tomllib
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import accumulate
 from math import inf
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 import numpy as np
@@ -17,30 +19,10 @@ from dumbbell.errors import ResultError
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
     from os import PathLike
-    from pathlib import Path
 
     from dumbbell import _core
 
 TABLES: Final = ("flows", "series", "links", "internals")  # the tables of a result
-_COLUMNS: Final = {
-    "flows": (
-        *("seed", "flow", "cc", "start", "begin", "end", "completed"),
-        *("sent", "retransmitted", "lost", "delivered", "received"),
-        *("timeouts", "recoveries", "spurious", "base_rtt"),
-        *("queue_delay_mean", "queue_delay_p50", "queue_delay_p95", "queue_delay_p99"),
-        *("rtt_mean", "rtt_samples"),
-    ),
-    "series": (
-        *("seed", "flow", "cc", "t", "cwnd", "ssthresh", "srtt", "rtt", "min_rtt", "pacing_rate"),
-        *("delivery_rate", "in_flight", "sent", "retransmitted", "lost", "delivered", "received"),
-        "ca_state",
-    ),
-    "links": (
-        *("seed", "link", "t", "queue_packets", "queue_bytes", "sent_bytes"),
-        *("dropped", "lost", "marked"),
-    ),
-    "internals": ("seed", "flow", "cc", "t", "name", "value"),
-}
 
 SUBFLOW_TABLES: Final = {
     "flows": "subflows",
@@ -58,18 +40,21 @@ FRAMES: Final = "frames"
 SEGMENTS: Final = "segments"
 """The table that a result with video clients has of the segments of video."""
 
-_TRANSFER: Final = ("seed", "flow", "cc", "start", "bytes", "completed")  # or frame, or segment
 
-COLUMNS: Final = (
-    _COLUMNS
-    | {of_subflows: _COLUMNS[table] for table, of_subflows in SUBFLOW_TABLES.items()}
-    | {
-        TRANSFERS: (*_TRANSFER, "sent", "retransmitted", "timeouts"),
-        FRAMES: _TRANSFER,
-        SEGMENTS: (*_TRANSFER, "rate", "duration", "buffer", "stalled", "playing"),
-    }
-)
-"""The columns of each table that a result may have: names those of `_NAMES`, numbers all others."""
+def _columns() -> dict[str, dict[str, dict[str, str]]]:
+    said = tomllib.loads(Path(__file__).with_name("columns.toml").read_text("utf-8"))
+    every = said.pop("every")
+    for table, columns in said.items():
+        first = ("seed", "link") if table == "links" else ("seed", "flow", "cc")
+        said[table] = {name: every[name] for name in first} | columns
+    return said | {split: said[table] for table, split in SUBFLOW_TABLES.items()}
+
+
+COLUMNS: Final = _columns()
+"""The columns of each table that a result may have, with ``unit`` and ``meaning``.
+
+Names are those of `_NAMES`, numbers all others.
+"""
 
 _NAMES: Final = ("flow", "cc", "link", "name")
 
@@ -77,6 +62,17 @@ OPTIONAL: Final = (*SUBFLOW_TABLES.values(), TRANSFERS, FRAMES, SEGMENTS)
 """The tables that not every result has."""
 
 _ALL: Final = (*TABLES, *OPTIONAL)
+
+
+def explanation(column: str) -> str | None:
+    """What a column is, a line for each of its meanings; None if no table has it."""
+    tables: dict[str, list[str]] = {}
+    for table, columns in COLUMNS.items():
+        if said := columns.get(column):
+            unit = f" Unit: {said['unit']}." if said["unit"] else ""
+            tables.setdefault(f"{column}: {said['meaning']}.{unit}", []).append(table)
+    lines = [f"{said} Tables: {', '.join(names)}." for said, names in tables.items()]
+    return "\n".join(lines).replace("`", "") or None
 
 
 def read_table(file: Path, columns: list[str] | None = None) -> pl.DataFrame:

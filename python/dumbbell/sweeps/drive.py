@@ -13,22 +13,23 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from dumbbell.engine import cluster
+from dumbbell.engine.backend import sends_packets
 from dumbbell.engine.progress import Progress, silent
 from dumbbell.engine.runner import refuse_other, workers
 from dumbbell.engine.simulation import stop_all, thread_pool
 from dumbbell.engine.store import Packs
 from dumbbell.engine.store import Store as RunStore
-from dumbbell.errors import DumbbellError, Interrupted
+from dumbbell.errors import DumbbellError, ExperimentError, Interrupted
 from dumbbell.experiment.user_code import copy_sources
 from dumbbell.sweeps.dataset import Dataset, Store
-from dumbbell.sweeps.plan import Point, Run, Sweep, build
+from dumbbell.sweeps.plan import METRICS, Point, Run, Sweep, build
 from dumbbell.sweeps.real import RealPackets, duration, machine_of, real_packets
 from dumbbell.sweeps.work import RUNNING_POINT, ChunkMonitor, simulate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from dumbbell.engine.runner import Backend
+    from dumbbell.engine.backend import Backend
     from dumbbell.metrics.intervals import Until
     from dumbbell.sweeps.work import Tables
 
@@ -80,11 +81,11 @@ def run_sweep(
     are new, with their axes, as they come.
     """
     sweep = source if isinstance(source, Sweep) else Sweep.load(source)
-    is_real = backend == "linux"
-    for option, value in (("until-ci", until), ("dask", dask)):
-        if is_real and value is not None:
-            instead = "; give --seeds instead" if value is until else ""
-            raise DumbbellError(f"--{option}: is for the simulator{instead}")
+    is_real = sends_packets(backend)
+    if until:
+        until.check(METRICS, is_real=is_real)
+    if is_real and dask is not None:
+        raise ExperimentError("is for the simulator", key="dask")
     numbers = sweep.seeds(seeds)
     points = []  # before the folder is made
     for point in sweep.points():

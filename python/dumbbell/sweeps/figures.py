@@ -150,7 +150,7 @@ class Chart:
     runs: pl.DataFrame  # a row for every run: the axes, `by`, and the metric as `VALUE`
     axes: Axes  # what the axes are
     by: str | None  # what has a colour for each value, an axis or ``cc``; None for nothing
-    metric: str  # the key of the metric in `dumbbell.display.METRICS`, if it has one
+    metric: str  # the key of the metric in `dumbbell.display.COLUMNS`, if it has one
     column: Column  # how the metric is shown
 
     @cached_property

@@ -19,18 +19,12 @@ from dumbbell.experiment.environment import Environment
 from dumbbell.experiment.files import read_text
 from dumbbell.experiment.model import Experiment, experiment_errors
 from dumbbell.experiment.quantities import as_json
-from dumbbell.metrics import FRAME_METRICS, TRANSFER_METRICS
+from dumbbell.metrics import FRAME_METRICS, RUN_METRICS, TRANSFER_METRICS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     import polars as pl
-
-RUN_METRICS: Final = (
-    *("throughput", "goodput", "utilisation", "queue_delay_mean", "queue_delay_p95"),
-    *("retransmission_share", "jain", "dropped", "lost"),
-)
-"""The metrics of a run."""
 
 Axes = dict[str, Any] | list[dict[str, Any]]
 """The content of a ``[sweep]`` table, or of several."""

@@ -6,6 +6,7 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -28,7 +29,7 @@ from dumbbell.sweeps.plan import Axis, Sweep, measured
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from dumbbell.engine.runner import Backend
+    from dumbbell.engine.backend import Backend
     from dumbbell.metrics.intervals import Until
 
 _SHOWN: Final = ("throughput", "utilisation", "queue_delay_mean", "retransmission_share", "jain")
@@ -110,9 +111,9 @@ class SweepResult:
         Raises:
             DumbbellError: If there is no such axis or metric.
         """
-        for axis in (x, by):
-            if axis is not None and axis not in self.axes and (axis, axis) != (by, "cc"):
-                raise DumbbellError(unknown("axis", axis, self.axes))
+        for axis, known in ((x, self.axes), (by, list(dict.fromkeys([*self.axes, "cc"])))):
+            if axis is not None and axis not in known:
+                raise DumbbellError(unknown("axis", axis, known))
         table = self.runs
         if by is not None and by not in self.axes:
             table = metrics.over_flows(self.flows, ["point", "seed", *self.axes, by])
@@ -219,6 +220,7 @@ def sweep(
         ResultError: If `out` holds something other than a sweep, or cannot be written.
         DumbbellError: If Dask cannot be used, or `dask` or `until` is given with real packets.
         TestbedError: If this machine lacks what real packets need.
+        Interrupted: If the user interrupts; what is finished is kept in `out`.
     """
     if axes is not None:
         if isinstance(experiment, Sweep):
@@ -231,22 +233,24 @@ def sweep(
         experiment = Sweep.of(experiment, {"combine": combine} | drawn | plain)
     elif isinstance(experiment, Experiment):
         raise DumbbellError('a sweep needs axes, such as {"flow.*.cc": ["cubic", "bbr3"]}')
-    folder = tempfile.mkdtemp(prefix="dumbbell-") if out is None else out
-    swept = run_sweep(
-        experiment,
-        folder,
-        seeds=seeds,
-        jobs=jobs,
-        until=until,
-        series=series,
-        dask=dask,
-        backend=backend,
-        retry_invalid=retry_invalid,
-        progress=progress,
-    )
-    result = SweepResult(swept.dataset)
-    if out is None:
-        weakref.finalize(result, shutil.rmtree, folder, ignore_errors=True)
+    with ExitStack() as stack:
+        if out is None:
+            out = tempfile.mkdtemp(prefix="dumbbell-")
+            stack.callback(shutil.rmtree, out, ignore_errors=True)
+        swept = run_sweep(
+            experiment,
+            out,
+            seeds=seeds,
+            jobs=jobs,
+            until=until,
+            series=series,
+            dask=dask,
+            backend=backend,
+            retry_invalid=retry_invalid,
+            progress=progress,
+        )
+        result = SweepResult(swept.dataset)
+        weakref.finalize(result, stack.pop_all().close)
     return result
 
 
