@@ -87,7 +87,7 @@ def random_experiments(count: int) -> dict[str, str]:
     draw = np.random.default_rng(1)
     aqms = ["", 'aqm = "codel"', 'aqm = "fq_codel"', 'aqm = "pie"', 'aqm = "red"']
     losses = ["", 'loss = "0.1 %"', 'loss = "gilbert-elliott(p=1e-3, r=0.3)"']
-    more = ["", 'jitter = "1 ms"', 'reorder = "1 % by 5 ms"', 'burst = "30 kB"']
+    more = ["", 'jitter = "1 ms"', 'reorder = "1 % by 5 ms"']
     warmups = ["", 'warmup = "1.234 s"\n']
     found = {}
     for number in range(count):
@@ -97,9 +97,16 @@ def random_experiments(count: int) -> dict[str, str]:
             for cc in draw.choice(IN_THE_PAGE, draw.integers(1, 4))
         ]
         ecn = draw.choice(["off", "classic", "accurate"])
+        rate, after = draw.integers(1, 100, 2)
+        trace = np.sort(draw.integers(0, 700, rate * 20)).tolist()  # also after 700 ms of 3 s
+        rates = [
+            *(f'rate = "{rate} Mbit/s"', f'rate = "{rate} Mbit/s"\nburst = "30 kB"'),
+            f'rates = [["0 s", "{rate} Mbit/s"], ["1 s", "0 bit/s"], ["1.6 s", "{after} Mbit/s"]]',
+            f"trace = {[*trace, int(draw.integers(700, 2000))]}",
+        ]
         found[f"random-{number}"] = (
             f'duration = "3 s"\nstart_jitter = "50 ms"\nstack_options = {{ ecn = "{ecn}" }}\n'
-            f'{warmups[number % 2]}[[link]]\nname = "a"\nrate = "{draw.integers(1, 100)} Mbit/s"\n'
+            f'{draw.choice(warmups)}[[link]]\nname = "a"\n{rates[number % 4]}\n'
             f'delay = "{draw.integers(1, 60)} ms"\nqueue = "{draw.uniform(0.2, 4):.2f} BDP"\n'
             + "\n".join([draw.choice(aqms), draw.choice(losses), draw.choice(more), *flows])
         )

@@ -1,6 +1,7 @@
 /** Metrics of runs, by the formulas of dumbbell.metrics. */
 
-import type { Output, Scenario, Table } from "../engine/protocol";
+import type { LinkSpec, Output, Scenario, Table } from "../engine/protocol";
+import { PACKET_BITS } from "../runs";
 
 const MICRO = 1e-6;
 
@@ -148,14 +149,14 @@ export function summarise(output: Output, scenario: Scenario): Summary {
 function linkSummaries(output: Output, scenario: Scenario): LinkSummary[] {
   const { links = {} } = output.tables;
   const of = rowsBy(links, "link");
-  return scenario.links.map((_, number): LinkSummary => {
+  return scenario.links.map((link, number): LinkSummary => {
     const warmup = (scenario.warmup_ns ?? 0) / 1e9;
     const rows = (of.get(number) ?? []).filter((row) => (links["t"]?.[row] ?? 0) >= warmup - MICRO);
     const [first = 0, last = 0] = [rows[0], rows.at(-1)];
     const grown = (name: string): number => (links[name]?.[last] ?? 0) - (links[name]?.[first] ?? 0);
     const span: [number, number] = [links["t"]?.[first] ?? 0, links["t"]?.[last] ?? 0];
     return {
-      utilisation: (8 * grown("sent_bytes")) / capacity(scenario, number, ...span),
+      utilisation: (8 * grown("sent_bytes")) / capacity(link, ...span),
       queue_mean: rows.reduce((sum, row) => sum + (links["queue_bytes"]?.[row] ?? 0), 0) / rows.length,
       dropped: grown("dropped"),
       lost: grown("lost"),
@@ -164,22 +165,31 @@ function linkSummaries(output: Output, scenario: Scenario): LinkSummary[] {
   });
 }
 
-/** The bits that a link can send between two times; NaN without a rate. */
-export function capacity(scenario: Scenario, number: number, begin: number, end: number): number {
-  const link = scenario.links[number];
-  if (link?.rates) {
-    const steps = link.rates.map(([at, bps]) => [at / 1e9, bps] as const);
-    return steps.reduce((sum, [at, bps], step) => {
-      const [low, high] = [Math.max(at, begin), Math.min(steps[step + 1]?.[0] ?? Infinity, end)];
-      return sum + (high > low ? bps * (high - low) : 0);
-    }, 0);
-  }
-  if (link?.trace_ms) {
-    const period = (link.trace_ms.at(-1) ?? 1) / 1e3;
-    return ((8 * 1500 * link.trace_ms.length) / period) * (end - begin);
-  }
-  const bucket = begin === 0 ? 8 * (link?.bucket_bytes ?? 0) : 0;
-  return link?.rate_bps ? link.rate_bps * (end - begin) + bucket : NaN;
+/** The bits that a link could send between two times, as `dumbbell.experiment.capacity`; NaN if that is no limit, or none. */
+function capacity({ rate_bps, rates, trace_ms, bucket_bytes }: LinkSpec, begin: number, end: number): number {
+  if (trace_ms) return traceCapacity(trace_ms, begin, end) || NaN;
+  if (rates) return lineCapacity(rates, begin, end) || NaN;
+  const bucket = begin <= 0 ? 8 * (bucket_bytes ?? 0) : 0;
+  return (rate_bps ?? 0) * (end - begin) + bucket || NaN;
+}
+
+/** Bits that a time line of rates lets pass between two times. */
+function lineCapacity(line: [number, number][], begin: number, end: number): number {
+  return line.reduce((sum, [at, bps], step) => {
+    const stop = (line[step + 1]?.[0] ?? Infinity) / 1e9;
+    return sum + bps * Math.max(Math.min(stop, end) - Math.max(at / 1e9, begin), 0);
+  }, 0);
+}
+
+/** Bits that a trace (its delivery opportunities, ms) lets pass after one time up to another. It begins anew after its last time. */
+function traceCapacity(times: number[], begin: number, end: number): number {
+  const period = times.at(-1) ?? 1;
+  const opportunities = (until: number): number => {
+    const now = Math.floor(until * 1e3 + MICRO);
+    const rest = times.findIndex((at) => at > now % period);
+    return Math.floor(now / period) * times.length + (rest < 0 ? times.length : rest);
+  };
+  return PACKET_BITS * (opportunities(end) - opportunities(begin));
 }
 
 /** The width of the windows of figures, s: 1 s, or a 50th of a shorter run; whole samples. */
