@@ -2,7 +2,8 @@
 
 import type { Output, Table, Valid } from "../engine/protocol";
 import { DASHES, linesOf, STATES, styled, styleOf, type Line } from "./looks";
-import { jainOverTime, rowsBy, throughputs } from "./metrics";
+import { jainOverTime } from "./metrics";
+import { rowsBy, throughputs } from "./rates";
 import { pathsOf } from "../runs";
 
 /** A line with one value for each time; with several seeds also the range over them. */

@@ -4,7 +4,8 @@ import type { Output, Valid } from "../engine/protocol";
 import { alike } from "./format";
 import { styleOf } from "./looks";
 import { dotOf } from "./panels";
-import { mean, summarise, type Estimate, type FlowSummary, type LinkSummary } from "./metrics";
+import type { LinkSummary } from "./links";
+import { mean, summarise, type Estimate, type FlowSummary } from "./metrics";
 
 export interface Column<T> {
   key: keyof T;
