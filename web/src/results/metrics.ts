@@ -2,7 +2,7 @@
 
 import type { Output, Scenario } from "../engine/protocol";
 import { linkSummaries, type LinkSummary } from "./links";
-import { beginOf, endOf, rateBetween, rowsBy } from "./rates";
+import { beginOf, endOf, rateBetween, rowsBy, throughputs } from "./rates";
 
 /** Jain's index: 1 if all are equal, 1/n if one has everything. */
 export function jain(rates: number[]): number {
@@ -51,28 +51,45 @@ export function summarise(output: Output, scenario: Scenario): Summary {
     };
   });
   const begins = scenario.flows.map((_, flow) => beginOf(output, scenario, flow));
-  const since = Math.max(...begins);
-  const until = Math.min(...scenario.flows.map((_, flow) => endOf(output, scenario, flow)));
-  const shares = scenario.flows.map(
-    (_, flow) => rateBetween(output, scenario, flow, of.get(flow) ?? [], "delivered", since, until) || 0,
-  );
   const delivered = scenario.flows.reduce((sum, _, flow) => sum + column("delivered", flow), 0);
   const begin = Math.min(...begins);
   const end = Math.max(...scenario.flows.map((_, flow) => endOf(output, scenario, flow)));
   return {
     flows: each,
     links: linkSummaries(output, scenario),
-    jain: scenario.flows.length > 1 && until > since ? jain(shares) : NaN,
+    jain: fairness(output, scenario),
     together: end > begin ? (8 * delivered) / (end - begin) : NaN,
   };
 }
 
-/** Jain's index in each window, over the flows that are there; NaN with fewer than two. */
-export function jainOverTime(rates: number[][]): number[] {
-  return (rates[0] ?? []).map((_, at) => {
-    const there = rates.map((flow) => flow[at] ?? NaN).filter((rate) => !Number.isNaN(rate));
+/**
+ * The flows that compete for a rate, by their numbers. Flows of many transfers do not: what they send depends
+ * on when transfers arrive.
+ */
+export function competing(output: Output, scenario: Scenario): number[] {
+  const ofTransfers = new Set(output.tables["transfers"]?.["flow"]);
+  return scenario.flows.map((_, flow) => flow).filter((flow) => !ofTransfers.has(flow));
+}
+
+/** Jain's index of the competing flows over the time in which all of them are there; NaN with fewer than two. */
+function fairness(output: Output, scenario: Scenario): number {
+  const flows = competing(output, scenario);
+  const of = rowsBy(output.tables["series"] ?? {}, "flow");
+  const since = Math.max(...flows.map((flow) => beginOf(output, scenario, flow)));
+  const until = Math.min(...flows.map((flow) => endOf(output, scenario, flow)));
+  const shares = flows.map((flow) => rateBetween(output, scenario, flow, of.get(flow) ?? [], "delivered", since, until) || 0);
+  return flows.length > 1 && until > since ? jain(shares) : NaN;
+}
+
+/** Jain's index in windows, over the competing flows that are there throughout; NaN with fewer than two. */
+export function jainOverTime(output: Output, scenario: Scenario): { t: number[]; index: number[] } {
+  const { t, rates } = throughputs(output, scenario, true);
+  const flows = competing(output, scenario);
+  const index = t.map((_, at) => {
+    const there = flows.map((flow) => rates[flow]?.[at] ?? NaN).filter((rate) => !Number.isNaN(rate));
     return there.length > 1 ? jain(there) : NaN;
   });
+  return { t, index };
 }
 
 /** 97.5 % quantiles of Student's t for 1, 2, ... degrees of freedom. */

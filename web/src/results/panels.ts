@@ -2,7 +2,7 @@
 
 import type { Output, Table, Valid } from "../engine/protocol";
 import { DASHES, linesOf, STATES, styled, styleOf, type Line } from "./looks";
-import { jainOverTime } from "./metrics";
+import { competing, jainOverTime } from "./metrics";
 import { rowsBy, throughputs } from "./rates";
 import { pathsOf } from "../runs";
 
@@ -152,7 +152,7 @@ export function panelsOf(checked: Valid, outputs: Output[], inner: string): Pane
   if (bands.length) panels.push({ id: "states", title: "BBR's state", unit: outputs.length > 1 ? `seed ${first?.seed}` : "", t: panels[0]?.t ?? [], curves: [], bands });
   panels.push(roundTripPanel(looks, outputs, checked, series("srtt", 1e3)));
   scenario.links.forEach((link, number) => panels.push(queuePanel(outputs, number, link.name, scenario.links.length)));
-  if (scenario.flows.length > 1) panels.push(jainPanel(outputs, checked));
+  if (outputs.some((output) => competing(output, scenario).length > 1)) panels.push(jainPanel(outputs, checked));
   if (inner) panels.push(flowPanel(looks, outputs, "internals", inner, "", (output) => internals(output, inner, count)));
   return panels;
 }
@@ -189,11 +189,11 @@ function queuePanel(outputs: Output[], number: number, name: string, count: numb
 }
 
 function jainPanel(outputs: Output[], { scenario }: Valid): Panel {
-  const windows = outputs.map((output) => throughputs(output, scenario, true));
-  const lines = windows.map(({ rates }) => numbers(jainOverTime(rates), 1));
+  const found = outputs.map((output) => jainOverTime(output, scenario));
   const curve = { name: "Jain's index", flow: -1, colour: "ink", width: 1.2, dash: [] };
-  const t = windows.map((one) => one.t).sort((a, b) => b.length - a.length)[0] ?? [];
-  return { id: "jain", title: "Jain's index", unit: "", t, curves: [{ ...curve, ...over(lines) }], most: 1 };
+  const t = found.map((one) => one.t).sort((a, b) => b.length - a.length)[0] ?? [];
+  const isOfAll = outputs.every((output) => competing(output, scenario).length === scenario.flows.length);
+  return { id: "jain", title: "Jain's index", unit: isOfAll ? "" : "without flows of transfers", t, curves: [{ ...curve, ...over(found.map(({ index }) => numbers(index, 1))) }], most: 1 };
 }
 
 /** The rows of an internal variable, as a table of its own. */

@@ -5,7 +5,7 @@ import { alike } from "./format";
 import { styleOf } from "./looks";
 import { dotOf } from "./panels";
 import type { LinkSummary } from "./links";
-import { mean, summarise, type Estimate, type FlowSummary } from "./metrics";
+import { competing, mean, summarise, type Estimate, type FlowSummary } from "./metrics";
 
 export interface Column<T> {
   key: keyof T;
@@ -120,14 +120,16 @@ export function Tables({ checked, outputs }: { checked: Valid; outputs: Output[]
   }));
   const jain = mean(summaries.map((summary) => summary.jain));
   const rate = mean(summaries.map((summary) => summary.together / 1e6));
+  const isOfAll = outputs.every((output) => competing(output, checked.scenario).length === checked.scenario.flows.length);
   return (
     <div class="tables">
       <div class="scroll" tabIndex={0} role="region" aria-label="Flows">
         <Cells columns={FLOWS} rows={rows} />
       </div>
-      {Number.isFinite(jain.value) && (
+      {checked.scenario.flows.length > 1 && (
         <p class="soft">
-          All flows together {alike([rate.value])(rate.value)} Mbit/s; Jain’s index <b>{jain.value.toFixed(3)}</b>
+          All flows together {alike([rate.value])(rate.value)} Mbit/s
+          {Number.isFinite(jain.value) && <>; Jain’s index{isOfAll || " without flows of transfers"} <b>{jain.value.toFixed(3)}</b></>}
           {Number.isFinite(jain.half) && ` ±${jain.half.toFixed(3)}`}
           {startsOf(checked).size > 1 && ". Throughput: each flow from its start to its end; together: over the whole run."}
         </p>
