@@ -29,7 +29,7 @@ PATTERNS = (
     *(f"crates/{crate}/{part}" for crate in CRATES for part in ("Cargo.toml", "src/**/*.*")),
     *("web/*.*", "web/src/**/*.*", "examples/*.toml", "python/dumbbell/papers/*/*.toml"),
     *(f"python/dumbbell/figures/{name}" for name in ("style.py", "styles.toml", "timeline.py")),
-    "docs/tutorials/lab.md",
+    *("python/dumbbell/display.toml", "docs/tutorials/lab.md"),
 )
 """The sources of the page. Lock files name the libraries."""
 
@@ -47,11 +47,15 @@ def build(page: Path) -> None:
     """Builds the page."""
     wasm = BUILD / "engine.wasm"
     compile_engine(wasm)
-    made = BUILD / "made"
-    made.mkdir(parents=True, exist_ok=True)
-    (made / "looks.json").write_text(json.dumps(looks(), indent=1))
-    (made / "presets.json").write_text(json.dumps(presets(), indent=1))
+    write_made(BUILD / "made")
     run(["node", "build.mjs", str(wasm), str(page)], cwd=WEB)
+
+
+def write_made(folder: Path) -> None:
+    """Writes what the page takes from the package."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in (("looks", looks()), ("metrics", metrics()), ("presets", presets())):
+        (folder / f"{name}.json").write_text(json.dumps(content, indent=1))
 
 
 def compile_engine(wasm: Path) -> None:
@@ -95,6 +99,18 @@ def looks() -> dict[str, object]:
     packets += [figures.style_of(cc).colour for cc in ("bbr3", "hstcp", "stcp", "htcp", "bic")]
     neutral = {"ink": figures.INK, "faint": figures.FAINT, "other": figures.FAINT}
     return {"styles": styles, "packets": packets, "states": BBR, **neutral}
+
+
+def metrics() -> dict[str, dict[str, object]]:
+    """How each metric is shown: title, unit, scale, fewest decimals."""
+    from dumbbell import display
+
+    shown = tomllib.loads(Path(display.__file__).with_suffix(".toml").read_text())
+    usual = {"unit": "", "scale": 1, "decimals": 0}
+    return {
+        name: {key: said.get(key, usual.get(key)) for key in ("title", *usual)}
+        for name, said in shown.items()
+    }
 
 
 ELSEWHERE = {"quic", "sabul", "rbudp", "tsunami"}

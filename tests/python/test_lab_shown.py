@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from lab_in_browser import DONE, MARKS, TWO, click, open_lab, press, saved, text
 
+from dumbbell.display import Column
 from dumbbell.lab import Shared, page_with, to_fragment
 
 if TYPE_CHECKING:
@@ -133,3 +134,11 @@ def test_who_wants_less_motion_starts_the_animation(browser: Browser, folder: Pa
     browser.wait_for("document.querySelector('.watch')?.textContent.includes('hops are loaded')")
     assert text(browser, ".controls .main") == "Play"
     browser.call("Emulation.setEmulatedMedia", features=[])
+
+
+def test_metrics_have_the_headings_of_the_command_s_tables(browser: Browser, folder: Path) -> None:
+    open_lab(browser, folder)
+    heads = "[...document.querySelectorAll('.tables thead .number')].map(e => e.textContent)"
+    of_flows = ("throughput", "queue_delay_mean", "queue_delay_p95", "rtt_mean")
+    more = ("retransmission_share", "timeouts", "utilisation", "queue_mean", "dropped", "lost")
+    assert browser.evaluate(heads) == [Column.of(name).heading for name in (*of_flows, *more)]

@@ -5,28 +5,22 @@ import { Cancelled } from "../engine/client";
 import { isValid, type Output, type Source, type Valid } from "../engine/protocol";
 import { setKey } from "../scenario/text";
 import { engine, runAll } from "../runs";
+import { columnsOf } from "../results/columns";
 import { many } from "../results/format";
 import { styled, styleOf } from "../results/looks";
 import { mean, summarise } from "../results/metrics";
-import { Cells, type Column } from "../results/table";
+import { Cells } from "../results/table";
 
 interface Row {
   throughput: number;
-  others: number;
+  rival_throughput: number;
   jain: number;
   queue_delay_mean: number;
   retransmission_share: number;
   utilisation: number;
 }
 
-const COLUMNS: Column<Row>[] = [
-  { key: "throughput", title: "Throughput", unit: "Mbit/s", scale: 1e-6 },
-  { key: "others", title: "Left to the others", unit: "Mbit/s", scale: 1e-6 },
-  { key: "jain", title: "Jain’s index", unit: "", scale: 1 },
-  { key: "queue_delay_mean", title: "Queueing delay", unit: "ms", scale: 1e3 },
-  { key: "retransmission_share", title: "Retransmitted", unit: "%", scale: 1e2 },
-  { key: "utilisation", title: "Utilisation", unit: "%", scale: 1e2 },
-];
+const COLUMNS = columnsOf<Row>("throughput", "rival_throughput", "jain", "queue_delay_mean", "retransmission_share", "utilisation");
 
 /** Algorithms for one path over TCP; those of UDT and of multipath connections need more than a name. */
 const ELSEWHERE = new Set(["udt", "ar-udt", "lia", "olia", "balia", "wvegas", "dbac"]);
@@ -43,7 +37,7 @@ function rowOf(checked: Valid, output: Output, table: number): Row {
     mean(flows.filter((_, flow) => own.has(flow)).map((flow) => flow[key])).value;
   return {
     throughput: sum(true),
-    others: own.size < flows.length ? sum(false) : NaN,
+    rival_throughput: own.size < flows.length ? sum(false) : NaN,
     jain,
     queue_delay_mean: share("queue_delay_mean"),
     retransmission_share: share("retransmission_share"),

@@ -1,6 +1,7 @@
 /** Which panels a result has, and what is drawn in each. */
 
 import type { Output, Table, Valid } from "../engine/protocol";
+import { lookOf } from "./columns";
 import { DASHES, linesOf, STATES, styled, styleOf, type Line } from "./looks";
 import { competing, jainOverTime } from "./metrics";
 import { rowsBy, throughputs } from "./rates";
@@ -139,13 +140,14 @@ export function panelsOf(checked: Valid, outputs: Output[], inner: string): Pane
   const count = Math.max(...looks.map(({ flow }) => flow)) + 1;
   const series = (column: string, scale: number) => (output: Output) =>
     sampled(timesOf(output), output.tables["series"] ?? {}, column, count, scale);
+  const throughput = lookOf("throughput");
   const rates = (output: Output): Lines => {
     const { t, rates } = throughputs(output, scenario);
-    return [t, rates.map((line) => numbers(line, 1e-6))];
+    return [t, rates.map((line) => numbers(line, throughput.scale))];
   };
   const panels = [
     flowPanel(looks, outputs, "windows", "Congestion window", "packets", series("cwnd", 1)),
-    flowPanel(looks, outputs, "throughputs", "Throughput", "Mbit/s", rates),
+    flowPanel(looks, outputs, "throughputs", throughput.title, throughput.unit, rates),
   ];
   const [first] = outputs;
   const bands = first ? states(first, looks) : [];
@@ -190,10 +192,11 @@ function queuePanel(outputs: Output[], number: number, name: string, count: numb
 
 function jainPanel(outputs: Output[], { scenario }: Valid): Panel {
   const found = outputs.map((output) => jainOverTime(output, scenario));
-  const curve = { name: "Jain's index", flow: -1, colour: "ink", width: 1.2, dash: [] };
+  const { title } = lookOf("jain");
+  const curve = { name: title, flow: -1, colour: "ink", width: 1.2, dash: [] };
   const t = found.map((one) => one.t).sort((a, b) => b.length - a.length)[0] ?? [];
   const isOfAll = outputs.every((output) => competing(output, scenario).length === scenario.flows.length);
-  return { id: "jain", title: "Jain's index", unit: isOfAll ? "" : "without flows of transfers", t, curves: [{ ...curve, ...over(found.map(({ index }) => numbers(index, 1))) }], most: 1 };
+  return { id: "jain", title, unit: isOfAll ? "" : "without flows of transfers", t, curves: [{ ...curve, ...over(found.map(({ index }) => numbers(index, 1))) }], most: 1 };
 }
 
 /** The rows of an internal variable, as a table of its own. */

@@ -1,35 +1,18 @@
 /** What flows and links achieved, as `dumbbell run` and `compare` print it. */
 
 import type { Output, Valid } from "../engine/protocol";
+import { columnsOf, lookOf, type Column } from "./columns";
 import { alike } from "./format";
 import { styleOf } from "./looks";
 import { dotOf } from "./panels";
 import type { LinkSummary } from "./links";
 import { competing, mean, summarise, type Estimate, type FlowSummary } from "./metrics";
 
-export interface Column<T> {
-  key: keyof T;
-  title: string;
-  unit: string;
-  scale: number;
-}
-
-export const FLOWS: Column<FlowSummary>[] = [
-  { key: "throughput", title: "Throughput", unit: "Mbit/s", scale: 1e-6 },
-  { key: "queue_delay_mean", title: "Queueing delay", unit: "ms", scale: 1e3 },
-  { key: "queue_delay_p95", title: "p95 queueing delay", unit: "ms", scale: 1e3 },
-  { key: "rtt_mean", title: "Mean RTT", unit: "ms", scale: 1e3 },
-  { key: "retransmission_share", title: "Retransmitted", unit: "%", scale: 1e2 },
-  { key: "timeouts", title: "Timeouts", unit: "", scale: 1 },
-  { key: "took", title: "Completion time", unit: "s", scale: 1 },
-];
+export const FLOWS = columnsOf<FlowSummary>("throughput", "queue_delay_mean", "queue_delay_p95", "rtt_mean", "retransmission_share", "timeouts", "took");
 
 export const LINKS: Column<LinkSummary>[] = [
-  { key: "utilisation", title: "Utilisation", unit: "%", scale: 1e2 },
-  { key: "queue_mean", title: "Mean queue", unit: "kB", scale: 1e-3 },
-  { key: "dropped", title: "Dropped", unit: "packets", scale: 1 },
-  { key: "lost", title: "Lost at random", unit: "packets", scale: 1 },
-  { key: "marked", title: "Marked", unit: "packets", scale: 1 },
+  ...columnsOf<LinkSummary>("utilisation", "queue_mean", "dropped", "lost"),
+  { ...lookOf("dropped"), key: "marked", title: "Marked" },
 ];
 
 /** More flows than this are shown together with those of the same [[flow]] table. */
@@ -39,9 +22,9 @@ export function Cells<T>({ columns, rows }: { columns: Column<T>[]; rows: { head
   const used = columns.filter(({ key }) =>
     rows.some(({ values }) => values.some((one) => Number.isFinite(one[key]) && (key !== "marked" || one[key]))),
   );
-  const cells = used.map(({ key, scale }) => {
+  const cells = used.map(({ key, scale, decimals }) => {
     const found = rows.map(({ values }) => mean(values.map((one) => (one[key] as number) * scale)));
-    return { found, format: alike(found.map(({ value }) => value)) };
+    return { found, format: alike(found.map(({ value }) => value), decimals) };
   });
   return (
     <table>
@@ -119,7 +102,8 @@ export function Tables({ checked, outputs }: { checked: Valid; outputs: Output[]
     values: summaries.map((summary) => summary.links[number] as LinkSummary),
   }));
   const jain = mean(summaries.map((summary) => summary.jain));
-  const rate = mean(summaries.map((summary) => summary.together / 1e6));
+  const { scale, unit } = lookOf("throughput");
+  const rate = mean(summaries.map((summary) => summary.together * scale));
   const isOfAll = outputs.every((output) => competing(output, checked.scenario).length === checked.scenario.flows.length);
   return (
     <div class="tables">
@@ -128,8 +112,8 @@ export function Tables({ checked, outputs }: { checked: Valid; outputs: Output[]
       </div>
       {checked.scenario.flows.length > 1 && (
         <p class="soft">
-          All flows together {alike([rate.value])(rate.value)} Mbit/s
-          {Number.isFinite(jain.value) && <>; Jain’s index{isOfAll || " without flows of transfers"} <b>{jain.value.toFixed(3)}</b></>}
+          All flows together {alike([rate.value])(rate.value)} {unit}
+          {Number.isFinite(jain.value) && <>; {lookOf("jain").title}{isOfAll || " without flows of transfers"} <b>{jain.value.toFixed(3)}</b></>}
           {Number.isFinite(jain.half) && ` ±${jain.half.toFixed(3)}`}
           {startsOf(checked).size > 1 && ". Throughput: each flow from its start to its end; together: over the whole run."}
         </p>
