@@ -187,6 +187,11 @@ def assert_same_metrics(result: Result, there: dict[str, Any], name: str) -> Non
         for key in set(table[0]) & set(here.columns):
             found = [row[key] for row in table]
             assert found == pytest.approx(here[key].to_list(), nan_ok=True), (name, key)
+    transfers = metrics.transfer_summary(result)
+    for row in transfers.iter_rows(named=True):
+        there_of = summary["transfers"][result.flow_names.index(row["flow"])]
+        assert there_of == pytest.approx({key: row[key] for key in there_of}), (name, row["flow"])
+    assert transfers.height == sum(one is not None for one in summary["transfers"]), name
     [jain] = metrics.fairness(result)["jain"].to_list()
     competing = [name for name in result.flow_names if name not in of_transfers(result)]
     assert summary["jain"] == pytest.approx(jain if len(competing) > 1 else None), name
@@ -222,6 +227,33 @@ def test_the_page_s_interval_of_a_mean_is_student_s(tmp_path: Path) -> None:
         assert here.high is not None
         assert there["value"] == pytest.approx(here.value)
         assert there["half"] == pytest.approx(here.high - here.value, rel=1e-3)
+
+
+REMISSION = [
+    *((6, 1), (6, 1), (6, 1), (6, 0), (7, 1), (9, 0), (10, 1), (10, 0), (11, 0), (13, 1), (16, 1)),
+    *((17, 0), (19, 0), (20, 0), (22, 1), (23, 1), (25, 0), (32, 0), (32, 0), (34, 0), (35, 0)),
+]
+"""Weeks in remission of 21 patients, and whether it ended (Freireich et al., Blood 21, 1963)."""
+
+
+@needs_chromium
+def test_transfers_that_are_not_complete_count_as_kaplan_and_meier_say(tmp_path: Path) -> None:
+    observed = [{"time": t, "isComplete": bool(ended), "slowdown": 1} for t, ended in REMISSION]
+    page = tmp_path / "lab.html"
+    page.write_text(page_with())
+    with Browser(tmp_path / "profile") as browser:
+        browser.open(page)
+        left = browser.evaluate(f"lab.survival({json.dumps(observed[::-1])})")
+        summary = browser.evaluate(f"lab.summaryOf({json.dumps(observed)})")
+        enough = browser.evaluate(f"lab.summaryOf({json.dumps(observed[:2] * 20 + observed)})")
+    weeks, shares = zip(*left, strict=True)
+    # The estimates that textbooks have, such as Cox and Oakes, "Analysis of Survival Data" (1984).
+    assert weeks == (6, 7, 10, 13, 16, 22, 23)
+    assert shares == pytest.approx([0.857, 0.807, 0.753, 0.690, 0.627, 0.538, 0.448], abs=5e-4)
+    assert summary["completion_p50"] == 23
+    assert summary["completed_share"] == pytest.approx(9 / 21)
+    assert summary["completion_p99"] is None
+    assert enough["completion_p50"] == 6
 
 
 OWN = """

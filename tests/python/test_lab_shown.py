@@ -6,8 +6,10 @@ import json
 import re
 from typing import TYPE_CHECKING
 
+import pytest
 from lab_in_browser import DONE, MARKS, TWO, click, open_lab, press, saved, text
 
+from dumbbell import Experiment, run
 from dumbbell.display import Column
 from dumbbell.lab import Shared, page_with, to_fragment
 
@@ -134,6 +136,47 @@ def test_who_wants_less_motion_starts_the_animation(browser: Browser, folder: Pa
     browser.wait_for("document.querySelector('.watch')?.textContent.includes('hops are loaded')")
     assert text(browser, ".controls .main") == "Play"
     browser.call("Emulation.setEmulatedMedia", features=[])
+
+
+WEB = """
+[[flow]]
+name = "web"
+cc = "cubic"
+arrivals = "poisson(load=0.5)"
+sizes = "exponential(mean=50 kB)"
+"""
+
+
+def test_transfers_have_a_table_and_a_panel_of_their_times(browser: Browser, folder: Path) -> None:
+    toml = TWO[: TWO.index('[[flow]]\nname = "two"')] + WEB
+    open_lab(browser, folder, toml)
+    table = "[aria-label=Transfers]"
+    heads = browser.evaluate(
+        f"[...document.querySelectorAll('{table} thead th')].map(e => e.textContent)"
+    )
+    of_transfers = ("completed_share", "completion_p50", "completion_p95", "completion_p99")
+    columns = [Column.of(name).heading for name in ("transfers", *of_transfers, "slowdown_mean")]
+    assert heads == ["Flow of transfers", *columns]
+    row = browser.evaluate(
+        f"[...document.querySelectorAll('{table} tbody td')].map(e => e.textContent)"
+    )
+    result = run(Experiment.parse(toml), seeds=1)
+    transfers = result.transfers.filter(flow="web")
+    assert int(row[0]) == transfers.height
+    complete = transfers["completed"].is_not_null().sum()
+    assert float(row[1]) == pytest.approx(100 * complete / transfers.height, abs=0.05)
+    said = f"{transfers.height - complete} of {transfers.height} transfers"
+    assert (said in text(browser, ".tables")) == (complete < transfers.height)
+    assert not browser.evaluate("!!document.querySelector('[data-panel=jain]')"), "one other flow"
+    chart = "document.querySelector('[data-panel=completion-times] [role=slider]')"
+    browser.evaluate(f"{chart}.focus()")
+    press(browser, "End")
+    last = float(browser.evaluate(f"{chart}.ariaValueText").split()[-1])
+    assert last == pytest.approx(100 * complete / transfers.height, abs=1.5)
+    file = saved(browser, folder / "times", "[data-panel=completion-times] + .save button")
+    marks = re.findall(r'text-anchor="middle">([^<]+)<', file.read_text())
+    assert {"100 ms", "1 s"} <= set(marks)
+    assert browser.complaints == []
 
 
 def test_metrics_have_the_headings_of_the_command_s_tables(browser: Browser, folder: Path) -> None:

@@ -38,3 +38,4 @@ void start();
 /** For tests: the numbers that the page shows. */
 export { jainOverTime, mean, summarise } from "./results/metrics";
 export { throughputs } from "./results/rates";
+export { summaryOf, survival } from "./results/transfers";

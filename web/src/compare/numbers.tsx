@@ -5,7 +5,8 @@ import { columnsOf, lookOf, type Column } from "../results/columns";
 import { alike } from "../results/format";
 import { mean, summarise, type Estimate, type Summary } from "../results/metrics";
 import { dotOf } from "../results/panels";
-import { FlowName, FLOWS, groupsOf, LINKS } from "../results/table";
+import { FlowName, FLOWS, groupsOf, LINKS, TRANSFERS } from "../results/table";
+import { COMPLETION } from "../results/transfers";
 import type { Runs } from "../runs";
 
 /** A metric of both: its values by seed. */
@@ -25,12 +26,13 @@ type Found = Map<number, Summary>;
 
 const average = (values: number[]): number => mean(values).value;
 
-/** A line for each metric that any of the summaries has. */
-function linesOf<T>(columns: Column<T>[], founds: Found[], of: (summary: Summary, side: number) => T[]): Line[] {
+/** A line for each metric that any of the summaries has; of those `inAll` a side has none if one of its seeds lacks it. */
+function linesOf<T>(columns: Column<T>[], founds: Found[], of: (summary: Summary, side: number) => T[], inAll: string[] = []): Line[] {
   return columns.flatMap(({ key, title, unit, scale, decimals }) => {
     const sides = founds.map((found, side) => {
       const values = [...found].map(([seed, summary]) => [seed, average(of(summary, side).map((one) => (one[key] as number) * scale))] as const);
-      return new Map(values.filter(([, value]) => Number.isFinite(value)));
+      const known = values.filter(([, value]) => Number.isFinite(value));
+      return new Map(inAll.includes(key) && known.length < found.size ? [] : known);
     });
     return sides.some(({ size }) => size) ? [{ title, unit, decimals, sides }] : [];
   });
@@ -45,7 +47,10 @@ function sectionsOf(sides: Runs[]): Section[] {
     const colours = [...new Set(both.flatMap((group, at) => (group ? [dotOf((sides[at] as Runs).checked, group.numbers[0] ?? 0)] : [])))];
     return {
       head: ccs.length === 1 && colours.length === 1 ? <FlowName name={name} cc={ccs[0] ?? ""} colour={colours[0] ?? ""} /> : name,
-      lines: linesOf(FLOWS, founds, (summary, side) => (both[side]?.numbers ?? []).flatMap((number) => summary.flows[number] ?? [])),
+      lines: [
+        ...linesOf(FLOWS, founds, (summary, side) => (both[side]?.numbers ?? []).flatMap((number) => summary.flows[number] ?? [])),
+        ...linesOf(TRANSFERS, founds, (summary, side) => (both[side]?.numbers ?? []).flatMap((number) => summary.transfers[number] ?? []), [...COMPLETION]),
+      ],
     };
   });
   const names = [...new Set(sides.flatMap(({ checked }) => checked.scenario.links.map(({ name }) => name)))];

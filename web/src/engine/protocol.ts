@@ -36,6 +36,7 @@ export interface FlowSpec extends PathSpec {
   cc: string;
   start_ns?: number;
   stop_ns?: number;
+  app?: object;
   additional_subflows?: PathSpec[];
   stack?: { receive_window: number };
 }

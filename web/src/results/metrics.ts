@@ -3,6 +3,7 @@
 import type { Output, Scenario } from "../engine/protocol";
 import { linkSummaries, type LinkSummary } from "./links";
 import { beginOf, endOf, rateBetween, rowsBy, throughputs } from "./rates";
+import { transferSummaries, type TransferSummary } from "./transfers";
 
 /** Jain's index: 1 if all are equal, 1/n if one has everything. */
 export function jain(rates: number[]): number {
@@ -27,6 +28,8 @@ export interface FlowSummary {
 export interface Summary {
   flows: FlowSummary[];
   links: LinkSummary[];
+  /** By flow; null for one that does not consist of transfers. */
+  transfers: (TransferSummary | null)[];
   jain: number;
   together: number;
 }
@@ -57,6 +60,7 @@ export function summarise(output: Output, scenario: Scenario): Summary {
   return {
     flows: each,
     links: linkSummaries(output, scenario),
+    transfers: transferSummaries(output, scenario),
     jain: fairness(output, scenario),
     together: end > begin ? (8 * delivered) / (end - begin) : NaN,
   };

@@ -1,10 +1,11 @@
 /** Which panels a result has, and what is drawn in each. */
 
-import type { Output, Table, Valid } from "../engine/protocol";
+import type { Output, Scenario, Table, Valid } from "../engine/protocol";
 import { lookOf } from "./columns";
 import { DASHES, linesOf, STATES, styled, styleOf, type Line } from "./looks";
 import { competing, jainOverTime } from "./metrics";
 import { rowsBy, throughputs } from "./rates";
+import { survival, transfersOf } from "./transfers";
 import { pathsOf } from "../runs";
 
 /** A line with one value for each time; with several seeds also the range over them. */
@@ -40,7 +41,12 @@ export interface Panel {
   isKeyed?: boolean;
   /** The maximum of the axis. */
   most?: number;
+  /** Instead of the time of the run: `t` are durations, on a logarithmic axis from one to another. */
+  durations?: [number, number];
 }
+
+/** The points of a curve of completion times. */
+const POINTS = 400;
 
 /** More flows than this cannot be told apart: these are drawn, of each [[flow]] in turn. */
 export const MOST_FLOWS = 12;
@@ -156,7 +162,29 @@ export function panelsOf(checked: Valid, outputs: Output[], inner: string): Pane
   scenario.links.forEach((link, number) => panels.push(queuePanel(outputs, number, link.name, scenario.links.length)));
   if (outputs.some((output) => competing(output, scenario).length > 1)) panels.push(jainPanel(outputs, checked));
   if (inner) panels.push(flowPanel(looks, outputs, "internals", inner, "", (output) => internals(output, inner, count)));
-  return panels;
+  return [...panels, ...completionPanel(looks, outputs, scenario)];
+}
+
+/** What share of the transfers of all seeds is complete within a time; no panel without transfers. */
+function completionPanel(looks: FlowLook[], outputs: Output[], scenario: Scenario): Panel[] {
+  const runs = outputs.map((output) => transfersOf(output, scenario));
+  const found = looks.map((look) => ({ look, transfers: runs.flatMap((run) => run.get(look.flow) ?? []) }));
+  const some = found.filter(({ transfers }) => transfers.length);
+  const times = some.flatMap(({ transfers }) => transfers.map(({ time }) => time)).filter((time) => time > 0);
+  if (!times.length) return [];
+  const [low, high] = times.reduce(([least, most], time) => [Math.min(least, time), Math.max(most, time)], [Infinity, 0]);
+  const durations: [number, number] = [low / 1.2, high * 1.2];
+  const t = Array.from({ length: POINTS }, (_, at) => (low / 1.2) * ((1.44 * high) / low) ** (at / (POINTS - 1)));
+  const curves = some.map(({ look, transfers }) => {
+    const left = survival(transfers);
+    let next = 0;
+    const values = t.map((time) => {
+      while (next < left.length && (left[next]?.[0] ?? 0) <= time) next += 1;
+      return 100 * (1 - (left[next - 1]?.[1] ?? 1));
+    });
+    return { ...look, name: look.label, values };
+  });
+  return [{ id: "completion-times", title: "Completion times", unit: "% of transfers", t, curves, most: 100, durations }];
 }
 
 /** Round-trip times; those of a multipath flow are its subflows'. */

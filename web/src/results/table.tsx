@@ -6,7 +6,8 @@ import { alike } from "./format";
 import { styleOf } from "./looks";
 import { dotOf } from "./panels";
 import type { LinkSummary } from "./links";
-import { competing, mean, summarise, type Estimate, type FlowSummary } from "./metrics";
+import { competing, mean, summarise, type Estimate, type FlowSummary, type Summary } from "./metrics";
+import { COMPLETION, ofAll, transfersOf, type TransferSummary } from "./transfers";
 
 export const FLOWS = columnsOf<FlowSummary>("throughput", "queue_delay_mean", "queue_delay_p95", "rtt_mean", "retransmission_share", "timeouts", "took");
 
@@ -15,12 +16,23 @@ export const LINKS: Column<LinkSummary>[] = [
   { ...lookOf("dropped"), key: "marked", title: "Marked" },
 ];
 
+export const TRANSFERS = columnsOf<TransferSummary>("transfers", "completed_share", ...COMPLETION, "slowdown_mean");
+
 /** More flows than this are shown together with those of the same [[flow]] table. */
 const MOST_ROWS = 20;
 
-export function Cells<T>({ columns, rows }: { columns: Column<T>[]; rows: { head: preact.ComponentChildren; values: T[] }[] }) {
+interface CellsProps<T> {
+  columns: Column<T>[];
+  rows: { head: preact.ComponentChildren; values: T[] }[];
+  /** What the rows are. */
+  of?: string;
+  /** Columns that stay if no row has a value for them. */
+  keep?: readonly (keyof T)[];
+}
+
+export function Cells<T>({ columns, rows, of = "", keep = [] }: CellsProps<T>) {
   const used = columns.filter(({ key }) =>
-    rows.some(({ values }) => values.some((one) => Number.isFinite(one[key]) && (key !== "marked" || one[key]))),
+    keep.includes(key) || rows.some(({ values }) => values.some((one) => Number.isFinite(one[key]) && (key !== "marked" || one[key]))),
   );
   const cells = used.map(({ key, scale, decimals }) => {
     const found = rows.map(({ values }) => mean(values.map((one) => (one[key] as number) * scale)));
@@ -30,7 +42,7 @@ export function Cells<T>({ columns, rows }: { columns: Column<T>[]; rows: { head
     <table>
       <thead>
         <tr>
-          <th scope="col" />
+          <th scope="col">{of}</th>
           {used.map(({ title, unit }) => (
             <th scope="col" class="number" key={title}>
               {title}
@@ -88,6 +100,28 @@ export function FlowName({ name, cc, colour }: Pick<Group, "name" | "cc"> & { co
   );
 }
 
+/** The completion times of flows of transfers. */
+function Transfers({ checked, outputs, summaries }: { checked: Valid; outputs: Output[]; summaries: Summary[] }) {
+  const rows = groupsOf(checked).flatMap(({ numbers, name, cc }) => {
+    const values = summaries.flatMap(({ transfers }) => numbers.flatMap((number) => transfers[number] ?? []));
+    return values.length ? [{ head: <FlowName name={name} cc={cc} colour={dotOf(checked, numbers[0] ?? 0)} />, values: ofAll(values, [...COMPLETION]) }] : [];
+  });
+  if (!rows.length) return null;
+  const all = outputs.flatMap((output) => [...transfersOf(output, checked.scenario).values()].flat());
+  const incomplete = all.filter(({ isComplete }) => !isComplete).length;
+  return (
+    <>
+      <div class="scroll" tabIndex={0} role="region" aria-label="Transfers">
+        <Cells of="Flow of transfers" columns={TRANSFERS} rows={rows} keep={COMPLETION} />
+      </div>
+      <p class="soft small">
+        {incomplete > 0 && `Not complete at the end: ${incomplete} of ${all.length} transfers. They count as longer than until then (Kaplan and Meier); “–”: too few were complete. `}
+        Slowdown: the completion time over that of an idle path{incomplete > 0 && ", of those that were complete"}.
+      </p>
+    </>
+  );
+}
+
 const startsOf = ({ scenario }: Valid): Set<number> => new Set(scenario.flows.map(({ start_ns }) => start_ns ?? 0));
 
 export function Tables({ checked, outputs }: { checked: Valid; outputs: Output[] }) {
@@ -121,6 +155,7 @@ export function Tables({ checked, outputs }: { checked: Valid; outputs: Output[]
       <div class="scroll" tabIndex={0} role="region" aria-label="Links">
         <Cells columns={LINKS} rows={linkRows} />
       </div>
+      <Transfers checked={checked} outputs={outputs} summaries={summaries} />
       {checked.experiment.warmup && <p class="soft small">The first {checked.experiment.warmup} do not count (warm-up).</p>}
       {outputs.length > 1 && <p class="soft small">Means of {outputs.length} seeds and their 95 % intervals (Student’s t).</p>}
     </div>
