@@ -179,6 +179,38 @@ def test_transfers_have_a_table_and_a_panel_of_their_times(browser: Browser, fol
     assert browser.complaints == []
 
 
+# The colours near the top of a panel, at two shares of its width.
+COLOURS = (
+    "((from, to) => {{ const c = document.querySelector('[data-panel={panel}] canvas');"
+    "const data = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;"
+    "const at = (x) => [...data.slice(4 * (30 * c.width + x), 4 * (30 * c.width + x) + 3)].join();"
+    "return [from, to].map(share => at(Math.round(54 + share * (c.width - 72)))); }})"
+)
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_the_warm_up_is_shaded_over_time(browser: Browser, folder: Path, dark: bool) -> None:
+    toml = TWO.replace('"6 s"', '"6 s"\nwarmup = "2 s"', 1) + WEB
+    open_lab(browser, folder, toml, dark=dark, width=1280)
+    for panel in ("throughputs", "queue-0"):
+        inside, outside = browser.evaluate(f"{COLOURS.format(panel=panel)}(0.02, 0.98)")
+        assert inside != outside, panel
+    inside, outside = browser.evaluate(f"{COLOURS.format(panel='completion-times')}(0.02, 0.98)")
+    assert inside == outside, "its axis is another one"
+    button = "+ .save button:first-child"
+    drawing = saved(
+        browser, folder / f"file-{dark}", f"[data-panel=throughputs] {button}"
+    ).read_text()
+    assert ">warm-up</text>" in drawing
+    browser.drag("[data-panel=windows] .u-over", 0.5, 0.75)
+    browser.wait_for("location.hash.includes('&zoom=')")
+    part = saved(browser, folder / f"part-{dark}", f"[data-panel=throughputs] {button}").read_text()
+    assert "warm-up" not in part
+    open_lab(browser, folder, TWO, dark=dark, width=1280)
+    inside, outside = browser.evaluate(f"{COLOURS.format(panel='throughputs')}(0.02, 0.98)")
+    assert inside == outside
+
+
 def test_metrics_have_the_headings_of_the_command_s_tables(browser: Browser, folder: Path) -> None:
     open_lab(browser, folder)
     heads = "[...document.querySelectorAll('.tables thead .number')].map(e => e.textContent)"

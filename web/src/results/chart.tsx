@@ -7,7 +7,7 @@ import { Stroke } from "./legend";
 import { timeText } from "../scenario/quantities";
 import { STATES, styled, themed, variable } from "./looks";
 import { logTicks } from "./ticks";
-import type { Curve, Panel } from "./panels";
+import { WARMUP, type Curve, type Panel } from "./panels";
 
 const AXIS = 54;
 const HEIGHT = 150;
@@ -15,6 +15,8 @@ const HEIGHT = 150;
 const PAPER = 660;
 /** How many values the reading of a panel shows. */
 const READ = 4;
+/** The panel above the others. */
+const FIRST = "windows";
 /** The width of a label of the x axis, and the space around it. */
 const LABEL = 80;
 
@@ -82,6 +84,23 @@ function place(curves: Curve[]): Placed[] {
   });
 }
 
+/** Shades the time that does not count; the first panel says what it is. */
+function shadeWarmup(u: uPlot, warmup: number, isFirst: boolean): void {
+  const { ctx, bbox } = u;
+  const [x0, x1] = [u.valToPos(0, "x", true), u.valToPos(warmup, "x", true)];
+  const [left, right] = [Math.max(x0, bbox.left), Math.min(x1, bbox.left + bbox.width)];
+  if (right <= left) return;
+  ctx.save();
+  ctx.fillStyle = `${variable("--faint")}33`;
+  ctx.fillRect(left, bbox.top, right - left, bbox.height);
+  ctx.fillStyle = variable("--soft");
+  ctx.font = font().replace("11px", `${11 * devicePixelRatio}px`);
+  [ctx.textAlign, ctx.textBaseline] = ["left", "top"];
+  const margin = Math.max((right - left - ctx.measureText(WARMUP).width) / 2, 2 * devicePixelRatio);
+  if (isFirst) ctx.fillText(WARMUP, left + margin, bbox.top + 3 * devicePixelRatio);
+  ctx.restore();
+}
+
 function drawBands(u: uPlot, bands: NonNullable<Panel["bands"]>): void {
   const { ctx, bbox } = u;
   const height = bbox.height / bands.length;
@@ -125,6 +144,7 @@ function options(latest: () => Props, placed: Placed[], width: number, read: (u:
     padding: [6, 18, 0, 0],
     hooks: {
       setCursor: [read],
+      drawClear: [(u) => shadeWarmup(u, latest().panel.warmup ?? 0, panel.id === FIRST)],
       draw: bands ? [(u) => drawBands(u, latest().panel.bands ?? [])] : [],
       setSelect: [
         (u) => {

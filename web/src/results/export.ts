@@ -5,7 +5,7 @@ import { timeText } from "../scenario/quantities";
 import { moment, significant } from "./format";
 import type { View } from "./chart";
 import { printed, STATES } from "./looks";
-import type { Curve, Panel } from "./panels";
+import { WARMUP, type Curve, type Panel } from "./panels";
 import { logTicks, ticks } from "./ticks";
 
 const WIDTH = 720;
@@ -80,6 +80,13 @@ export function svg(panel: Panel, view: View): string {
     ...drawn,
     ...marks.map((t) => `<path d="M${x(t).toFixed(1)} ${top}v${HEIGHT}" stroke="#d5d9de"/><text x="${x(t).toFixed(1)}" y="${top + HEIGHT + 16}" text-anchor="middle">${label(t)}</text>`),
   ];
+  const warm = Math.min(panel.warmup ?? 0, end);
+  if (warm > begin) {
+    const [from, to] = [x(Math.max(begin, 0)), x(warm)];
+    parts.push(`<path d="M${from.toFixed(1)} ${top}H${to.toFixed(1)}v${HEIGHT}H${from.toFixed(1)}Z" fill="${printed("faint")}" fill-opacity="0.2"/>`);
+    const margin = Math.max((to - from - widthOf(WARMUP)) / 2, 2);
+    parts.push(`<text x="${(from + margin).toFixed(1)}" y="${top + 13}">${WARMUP}</text>`);
+  }
   if (panel.bands) {
     const height = HEIGHT / panel.bands.length;
     panel.bands.forEach(({ name, spans }, row) => {

@@ -41,9 +41,14 @@ export interface Panel {
   isKeyed?: boolean;
   /** The maximum of the axis. */
   most?: number;
+  /** When the warm-up ends, s; what happens before does not count. */
+  warmup?: number;
   /** Instead of the time of the run: `t` are durations, on a logarithmic axis from one to another. */
   durations?: [number, number];
 }
+
+/** What the time before the end of the warm-up is called, as in dumbbell.figures. */
+export const WARMUP = "warm-up";
 
 /** The points of a curve of completion times. */
 const POINTS = 400;
@@ -162,7 +167,8 @@ export function panelsOf(checked: Valid, outputs: Output[], inner: string): Pane
   scenario.links.forEach((link, number) => panels.push(queuePanel(outputs, number, link.name, scenario.links.length)));
   if (outputs.some((output) => competing(output, scenario).length > 1)) panels.push(jainPanel(outputs, checked));
   if (inner) panels.push(flowPanel(looks, outputs, "internals", inner, "", (output) => internals(output, inner, count)));
-  return [...panels, ...completionPanel(looks, outputs, scenario)];
+  const warmup = (scenario.warmup_ns ?? 0) / 1e9;
+  return [...panels.map((panel) => (warmup ? { ...panel, warmup } : panel)), ...completionPanel(looks, outputs, scenario)];
 }
 
 /** What share of the transfers of all seeds is complete within a time; no panel without transfers. */
