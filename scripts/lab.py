@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 WEB = ROOT / "web"
@@ -117,19 +118,43 @@ ELSEWHERE = {"quic", "sabul", "rbudp", "tsunami"}
 """Transports that the page does not have."""
 
 
+GROUPS = ("Basics", "Kinds of path", "Applications")
+"""The groups of examples."""
+APPLICATION = {"arrivals", "app", "app_rate", "app_rates"}
+"""Keys of flows that are not simply downloads."""
+
+
+def group_of(experiment: dict[str, Any]) -> str:
+    """The group of an example: what it is about."""
+    if any("template" in link for link in experiment.get("link", [])):
+        return "Kinds of path"
+    flows = experiment.get("flow", [])
+    is_application = any(
+        APPLICATION & set(flow) or flow.get("transport") == "rtp" for flow in flows
+    )
+    return "Applications" if is_application else "Basics"
+
+
 def presets() -> list[dict[str, str]]:
-    """The experiments of the exercises, the examples and the papers: group, name and text."""
+    """The experiments of the exercises, the examples and the papers: group, name and text.
+
+    Examples are grouped by what they are about, in the order of `GROUPS`.
+    """
     exercises = (ROOT / "docs/tutorials/lab.md").read_text()
     blocks = re.findall(r"^```toml\n# [\w.-]+\n(.*?)^```", exercises, re.M | re.S)
     found = [
         {"group": "Exercises", "name": tomllib.loads(text)["title"], "text": text}
         for text in blocks
     ]
-    files = [("Examples", path) for path in sorted((ROOT / "examples").glob("*.toml"))]
+    examples = [
+        (group_of(tomllib.loads(path.read_text())), path)
+        for path in sorted((ROOT / "examples").glob("*.toml"))
+    ]
+    files = sorted(examples, key=lambda example: GROUPS.index(example[0]))
     papers = ROOT / "python/dumbbell/papers"
     for path in sorted(papers.glob("*/*.toml")):
         paper = tomllib.loads((path.parent / "paper.toml").read_text())
-        files.append((paper["title"], path))
+        files.append((f"Paper: {paper['title']}", path))
     for group, path in files:
         text = path.read_text()
         content = tomllib.loads(text)

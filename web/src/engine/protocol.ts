@@ -17,6 +17,8 @@ export interface LinkSpec {
   trace_ms: number[] | null;
   bucket_bytes: number | null;
   delay_ns: number;
+  /** Times and delays, if the delay changes. */
+  reroutes?: [number, number][];
   queue: { packets: number } | { bytes: number } | { ns: number } | null;
   aqm: object | null;
   loss: number;
