@@ -176,11 +176,12 @@ function completionPanel(looks: FlowLook[], outputs: Output[], scenario: Scenari
   const runs = outputs.map((output) => transfersOf(output, scenario));
   const found = looks.map((look) => ({ look, transfers: runs.flatMap((run) => run.get(look.flow) ?? []) }));
   const some = found.filter(({ transfers }) => transfers.length);
-  const times = some.flatMap(({ transfers }) => transfers.map(({ time }) => time)).filter((time) => time > 0);
-  if (!times.length) return [];
-  const [low, high] = times.reduce(([least, most], time) => [Math.min(least, time), Math.max(most, time)], [Infinity, 0]);
-  const durations: [number, number] = [low / 1.2, high * 1.2];
-  const t = Array.from({ length: POINTS }, (_, at) => (low / 1.2) * ((1.44 * high) / low) ** (at / (POINTS - 1)));
+  const all = some.flatMap(({ transfers }) => transfers).filter(({ time }) => time > 0);
+  if (!all.length) return [];
+  const [low, high] = all.reduce(([least, most], { isComplete, time }) => [isComplete ? Math.min(least, time) : least, Math.max(most, time)], [Infinity, 0]);
+  const begin = Math.min(low, high) / 1.2; // none may be complete
+  const durations: [number, number] = [begin, high * 1.2];
+  const t = Array.from({ length: POINTS }, (_, at) => begin * ((high * 1.2) / begin) ** (at / (POINTS - 1)));
   const curves = some.map(({ look, transfers }) => {
     const left = survival(transfers);
     let next = 0;
