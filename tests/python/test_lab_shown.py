@@ -155,7 +155,8 @@ def test_transfers_have_a_table_and_a_panel_of_their_times(browser: Browser, fol
         f"[...document.querySelectorAll('{table} thead th')].map(e => e.textContent)"
     )
     of_transfers = ("completed_share", "completion_p50", "completion_p95", "completion_p99")
-    columns = [Column.of(name).heading for name in ("transfers", *of_transfers, "slowdown_mean")]
+    slowdowns = ("slowdown_mean", "slowdown_p99")
+    columns = [Column.of(name).heading for name in ("transfers", *of_transfers, *slowdowns)]
     assert heads == ["Flow of transfers", *columns]
     row = browser.evaluate(
         f"[...document.querySelectorAll('{table} tbody td')].map(e => e.textContent)"

@@ -5,12 +5,12 @@ import { Cancelled } from "../engine/client";
 import { isValid, type Output, type Source, type Valid } from "../engine/protocol";
 import { setKey } from "../scenario/text";
 import { engine, runAll } from "../runs";
-import { columnsOf, lookOf, type Column } from "../results/columns";
+import { columnsOf } from "../results/columns";
 import { many } from "../results/format";
 import { styled, styleOf } from "../results/looks";
 import { mean, summarise } from "../results/metrics";
 import { Cells } from "../results/table";
-import { ofAll, summaryOf, transfersOf } from "../results/transfers";
+import { summaryOf, transfersOf } from "../results/transfers";
 
 interface Row {
   throughput: number;
@@ -24,9 +24,7 @@ interface Row {
   completion_p99: number;
 }
 
-const COLUMNS = columnsOf<Row>("throughput", "rival_throughput", "jain", "queue_delay_mean", "retransmission_share", "utilisation", "completed_share");
-/** The title of other tables says what the percentile before it is of. */
-const P99: Column<Row> = { ...lookOf("completion_p99"), key: "completion_p99", title: "p99 completion time" };
+const COLUMNS = columnsOf<Row>("throughput", "rival_throughput", "jain", "queue_delay_mean", "retransmission_share", "utilisation", "completed_share", "completion_p99");
 
 /** Algorithms for one path over TCP; those of UDT and of multipath connections need more than a name. */
 const ELSEWHERE = new Set(["udt", "ar-udt", "lia", "olia", "balia", "wvegas", "dbac"]);
@@ -50,7 +48,7 @@ function rowOf(checked: Valid, output: Output, table: number): Row {
     queue_delay_mean: share("queue_delay_mean"),
     retransmission_share: share("retransmission_share"),
     utilisation: Math.max(...links.map(({ utilisation }) => utilisation || 0)),
-    completed_share: transfers.length ? completed_share : NaN,
+    completed_share,
     completion_p99,
   };
 }
@@ -164,8 +162,7 @@ function Ranking({ rows, seeds, choose }: { rows: Rows; seeds: number; choose: (
     return Number.isNaN(value) ? Infinity : ORDERS[by].sign * value;
   };
   const ranked = Object.entries(rows)
-    .map(([cc, runs]) => ({ cc, values: ofAll(runs, ["completion_p99"]) }))
-    .map((row) => ({ ...row, at: place(row.values) }))
+    .map(([cc, values]) => ({ cc, values, at: place(values) }))
     .sort((a, b) => (a.at === b.at ? 0 : a.at - b.at));
   if (!ranked.length) return null;
   const head = (cc: string) => (
@@ -177,7 +174,7 @@ function Ranking({ rows, seeds, choose }: { rows: Rows; seeds: number; choose: (
   return (
     <div class="tables">
       <div class="scroll" tabIndex={0} role="region" aria-label="Ranking">
-        <Cells columns={[...COLUMNS, P99]} keep={hasTransfers ? ["completion_p99"] : []} rows={ranked.map(({ cc, values }) => ({ head: head(cc), values }))} />
+        <Cells columns={COLUMNS} rows={ranked.map(({ cc, values }) => ({ head: head(cc), values }))} />
       </div>
       <p class="soft small">
         {hasTransfers ? (

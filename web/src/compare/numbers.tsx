@@ -6,7 +6,6 @@ import { alike } from "../results/format";
 import { mean, summarise, type Estimate, type Summary } from "../results/metrics";
 import { dotOf } from "../results/panels";
 import { FlowName, FLOWS, groupsOf, LINKS, TRANSFERS } from "../results/table";
-import { COMPLETION } from "../results/transfers";
 import type { Runs } from "../runs";
 
 /** A metric of both: its values by seed. */
@@ -26,13 +25,12 @@ type Found = Map<number, Summary>;
 
 const average = (values: number[]): number => mean(values).value;
 
-/** A line for each metric that any of the summaries has; of those `inAll` a side has none if one of its seeds lacks it. */
-function linesOf<T>(columns: Column<T>[], founds: Found[], of: (summary: Summary, side: number) => T[], inAll: string[] = []): Line[] {
+/** A line for each metric that any of the summaries has. */
+function linesOf<T>(columns: Column<T>[], founds: Found[], of: (summary: Summary, side: number) => T[]): Line[] {
   return columns.flatMap(({ key, title, unit, scale, decimals }) => {
     const sides = founds.map((found, side) => {
       const values = [...found].map(([seed, summary]) => [seed, average(of(summary, side).map((one) => (one[key] as number) * scale))] as const);
-      const known = values.filter(([, value]) => Number.isFinite(value));
-      return new Map(inAll.includes(key) && known.length < found.size ? [] : known);
+      return new Map(values.filter(([, value]) => !Number.isNaN(value)));
     });
     return sides.some(({ size }) => size) ? [{ title, unit, decimals, sides }] : [];
   });
@@ -49,7 +47,7 @@ function sectionsOf(sides: Runs[]): Section[] {
       head: ccs.length === 1 && colours.length === 1 ? <FlowName name={name} cc={ccs[0] ?? ""} colour={colours[0] ?? ""} /> : name,
       lines: [
         ...linesOf(FLOWS, founds, (summary, side) => (both[side]?.numbers ?? []).flatMap((number) => summary.flows[number] ?? [])),
-        ...linesOf(TRANSFERS, founds, (summary, side) => (both[side]?.numbers ?? []).flatMap((number) => summary.transfers[number] ?? []), [...COMPLETION]),
+        ...linesOf(TRANSFERS, founds, (summary, side) => (both[side]?.numbers ?? []).flatMap((number) => summary.transfers[number] ?? [])),
       ],
     };
   });

@@ -7,7 +7,7 @@ import { styleOf } from "./looks";
 import { dotOf } from "./panels";
 import type { LinkSummary } from "./links";
 import { competing, mean, summarise, type Estimate, type FlowSummary, type Summary } from "./metrics";
-import { COMPLETION, ofAll, transfersOf, type TransferSummary } from "./transfers";
+import { transfersOf, type TransferSummary } from "./transfers";
 
 export const FLOWS = columnsOf<FlowSummary>("throughput", "queue_delay_mean", "queue_delay_p95", "rtt_mean", "retransmission_share", "timeouts", "took");
 
@@ -16,7 +16,7 @@ export const LINKS: Column<LinkSummary>[] = [
   { ...lookOf("dropped"), key: "marked", title: "Marked" },
 ];
 
-export const TRANSFERS = columnsOf<TransferSummary>("transfers", "completed_share", ...COMPLETION, "slowdown_mean");
+export const TRANSFERS = columnsOf<TransferSummary>("transfers", "completed_share", "completion_p50", "completion_p95", "completion_p99", "slowdown_mean", "slowdown_p99");
 
 /** More flows than this are shown together with those of the same [[flow]] table. */
 const MOST_ROWS = 20;
@@ -26,13 +26,11 @@ interface CellsProps<T> {
   rows: { head: preact.ComponentChildren; values: T[] }[];
   /** What the rows are. */
   of?: string;
-  /** Columns that stay if no row has a value for them. */
-  keep?: readonly (keyof T)[];
 }
 
-export function Cells<T>({ columns, rows, of = "", keep = [] }: CellsProps<T>) {
+export function Cells<T>({ columns, rows, of = "" }: CellsProps<T>) {
   const used = columns.filter(({ key }) =>
-    keep.includes(key) || rows.some(({ values }) => values.some((one) => Number.isFinite(one[key]) && (key !== "marked" || one[key]))),
+    rows.some(({ values }) => values.some((one) => !Number.isNaN(one[key] ?? NaN) && (key !== "marked" || one[key]))),
   );
   const cells = used.map(({ key, scale, decimals }) => {
     const found = rows.map(({ values }) => mean(values.map((one) => (one[key] as number) * scale)));
@@ -104,7 +102,7 @@ export function FlowName({ name, cc, colour }: Pick<Group, "name" | "cc"> & { co
 function Transfers({ checked, outputs, summaries }: { checked: Valid; outputs: Output[]; summaries: Summary[] }) {
   const rows = groupsOf(checked).flatMap(({ numbers, name, cc }) => {
     const values = summaries.flatMap(({ transfers }) => numbers.flatMap((number) => transfers[number] ?? []));
-    return values.length ? [{ head: <FlowName name={name} cc={cc} colour={dotOf(checked, numbers[0] ?? 0)} />, values: ofAll(values, [...COMPLETION]) }] : [];
+    return values.length ? [{ head: <FlowName name={name} cc={cc} colour={dotOf(checked, numbers[0] ?? 0)} />, values }] : [];
   });
   if (!rows.length) return null;
   const all = outputs.flatMap((output) => [...transfersOf(output, checked.scenario).values()].flat());
@@ -112,11 +110,11 @@ function Transfers({ checked, outputs, summaries }: { checked: Valid; outputs: O
   return (
     <>
       <div class="scroll" tabIndex={0} role="region" aria-label="Transfers">
-        <Cells of="Flow of transfers" columns={TRANSFERS} rows={rows} keep={COMPLETION} />
+        <Cells of="Flow of transfers" columns={TRANSFERS} rows={rows} />
       </div>
       <p class="soft small">
-        {incomplete > 0 && `Not complete at the end: ${incomplete} of ${all.length} transfers. They count as longer than until then (Kaplan and Meier); “–”: too few were complete. `}
-        Slowdown: the completion time over that of an idle path{incomplete > 0 && ", of those that were complete"}.
+        {incomplete > 0 && `Not complete at the end: ${incomplete} of ${all.length} transfers. They count as longer than until then (Kaplan and Meier), and a percentile that the run is too short for is a dash. `}
+        Slowdown: the completion time over that of an idle path; its mean is that of the complete transfers.
       </p>
     </>
   );

@@ -10,8 +10,8 @@ export interface Transfer {
   isComplete: boolean;
   /** From its start until it was complete, or until the run ended, s. */
   time: number;
-  /** How many times as long as on an idle path; NaN if it is not complete. */
-  slowdown: number;
+  /** How long it would take on an idle path, s; NaN if no link of the path has a rate. */
+  idle: number;
 }
 
 export interface TransferSummary {
@@ -21,6 +21,7 @@ export interface TransferSummary {
   completion_p95: number;
   completion_p99: number;
   slowdown_mean: number;
+  slowdown_p99: number;
 }
 
 /** The transfers of each flow that has any, by its number. */
@@ -36,7 +37,7 @@ export function transfersOf(output: Output, scenario: Scenario): Map<number, Tra
       // A response to a request needs no handshake.
       const idle = (spec.app ? 1 : 2) * base + (8 * (transfers["bytes"]?.[row] ?? NaN)) / rate;
       const isComplete = !Number.isNaN(completed);
-      return { isComplete, time: (isComplete ? completed : scenario.duration_ns / 1e9) - start, slowdown: (completed - start) / idle };
+      return { isComplete, time: (isComplete ? completed : scenario.duration_ns / 1e9) - start, idle };
     });
     return [flow, each] as const;
   });
@@ -60,15 +61,15 @@ export function transferSummaries(output: Output, scenario: Scenario): (Transfer
 
 export function summaryOf(transfers: Transfer[]): TransferSummary {
   const complete = transfers.filter(({ isComplete }) => isComplete);
-  const slowdowns = complete.map(({ slowdown }) => slowdown);
-  const times = survival(transfers);
+  const slowdowns = transfers.map(({ isComplete, time, idle }) => ({ isComplete, time: time / idle }));
   return {
     transfers: transfers.length,
     completed_share: complete.length / transfers.length,
-    completion_p50: quantile(transfers, times, 0.5),
-    completion_p95: quantile(transfers, times, 0.95),
-    completion_p99: quantile(transfers, times, 0.99),
-    slowdown_mean: slowdowns.reduce((a, b) => a + b, 0) / slowdowns.length,
+    completion_p50: quantile(transfers, 0.5),
+    completion_p95: quantile(transfers, 0.95),
+    completion_p99: quantile(transfers, 0.99),
+    slowdown_mean: complete.reduce((sum, { time, idle }) => sum + time / idle, 0) / complete.length,
+    slowdown_p99: quantile(slowdowns, 0.99),
   };
 }
 
@@ -95,21 +96,14 @@ export function survival(transfers: Observed[]): [time: number, share: number][]
 }
 
 /** For rounding of shares, which are products. */
-const ROUNDING = 1e-12;
+const ROUNDING = 1e-9;
 
-/** The time that a share of the transfers takes at most: interpolated if all are complete; NaN if it is not reached. */
-function quantile(transfers: Transfer[], times: [number, number][], q: number): number {
-  if (transfers.some(({ isComplete }) => !isComplete)) return times.find(([, share]) => share <= 1 - q + ROUNDING)?.[0] ?? NaN;
+/** The time within which a share of the transfers completes: interpolated if all are complete; infinite if the run is too short for it. */
+function quantile(transfers: Observed[], q: number): number {
+  if (transfers.some(({ time }) => Number.isNaN(time))) return NaN;
+  if (transfers.some(({ isComplete }) => !isComplete)) return survival(transfers).find(([, share]) => share <= 1 - q + ROUNDING)?.[0] ?? Infinity;
   const sorted = transfers.map(({ time }) => time).sort((a, b) => a - b);
   const at = q * (sorted.length - 1);
   const low = sorted[Math.floor(at)] ?? NaN;
   return low + (at - Math.floor(at)) * ((sorted[Math.ceil(at)] ?? NaN) - low);
 }
-
-/** The same runs, without those metrics that one of them lacks: the mean of the others would be too low. */
-export function ofAll<T extends object>(runs: T[], metrics: (keyof T)[]): T[] {
-  const lacking = metrics.filter((metric) => runs.some((run) => Number.isNaN(run[metric])));
-  return runs.map((run) => ({ ...run, ...Object.fromEntries(lacking.map((metric) => [metric, NaN])) }));
-}
-
-export const COMPLETION = ["completion_p50", "completion_p95", "completion_p99"] as const;
