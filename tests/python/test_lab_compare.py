@@ -8,6 +8,7 @@ import pytest
 from lab_in_browser import DONE, MARKS, TWO, choose, click, file_of, open_lab, text
 from test_accessible import AXE, serious
 
+from dumbbell.display import Column
 from dumbbell.lab import Shared, page_with, read_link, to_fragment
 
 if TYPE_CHECKING:
@@ -182,7 +183,7 @@ def test_algorithms_are_ranked_by_the_completion_of_transfers(
     browser.wait_for("document.querySelectorAll('.compare tbody tr').length === 8")
     choose(browser, "In the order of", "completion_p99")
     heads = "[...document.querySelectorAll('.compare thead th')].map(e => e.textContent)"
-    [at] = [i for i, head in enumerate(browser.evaluate(heads)) if head.startswith("p99 compl")]
+    at = browser.evaluate(heads).index(Column.of("completion_p99").heading)
     browser.wait_for("document.querySelector('.compare p select')?.value === 'completion_p99'")
     found = [row[at] for row in cells(browser, ".compare")]
     times = [float(time.replace(",", "")) for time in found if time != "\N{EN DASH}"]
