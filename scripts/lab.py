@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 WEB = ROOT / "web"
@@ -29,7 +30,7 @@ PATTERNS = (
     *(f"crates/{crate}/{part}" for crate in CRATES for part in ("Cargo.toml", "src/**/*.*")),
     *("web/*.*", "web/src/**/*.*", "examples/*.toml", "python/dumbbell/papers/*/*.toml"),
     *(f"python/dumbbell/figures/{name}" for name in ("style.py", "styles.toml", "timeline.py")),
-    "docs/tutorials/lab.md",
+    *("python/dumbbell/display.toml", "docs/tutorials/lab.md"),
 )
 """The sources of the page. Lock files name the libraries."""
 
@@ -47,11 +48,15 @@ def build(page: Path) -> None:
     """Builds the page."""
     wasm = BUILD / "engine.wasm"
     compile_engine(wasm)
-    made = BUILD / "made"
-    made.mkdir(parents=True, exist_ok=True)
-    (made / "looks.json").write_text(json.dumps(looks(), indent=1))
-    (made / "presets.json").write_text(json.dumps(presets(), indent=1))
+    write_made(BUILD / "made")
     run(["node", "build.mjs", str(wasm), str(page)], cwd=WEB)
+
+
+def write_made(folder: Path) -> None:
+    """Writes what the page takes from the package."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in (("looks", looks()), ("metrics", metrics()), ("presets", presets())):
+        (folder / f"{name}.json").write_text(json.dumps(content, indent=1))
 
 
 def compile_engine(wasm: Path) -> None:
@@ -97,23 +102,59 @@ def looks() -> dict[str, object]:
     return {"styles": styles, "packets": packets, "states": BBR, **neutral}
 
 
+def metrics() -> dict[str, dict[str, object]]:
+    """How each metric is shown: title, unit, scale, fewest decimals."""
+    from dumbbell import display
+
+    shown = tomllib.loads(Path(display.__file__).with_suffix(".toml").read_text())
+    usual = {"unit": "", "scale": 1, "decimals": 0}
+    return {
+        name: {key: said.get(key, usual.get(key)) for key in ("title", *usual)}
+        for name, said in shown.items()
+    }
+
+
 ELSEWHERE = {"quic", "sabul", "rbudp", "tsunami"}
 """Transports that the page does not have."""
 
 
+GROUPS = ("Basics", "Kinds of path", "Applications")
+"""The groups of examples."""
+APPLICATION = {"arrivals", "app", "app_rate", "app_rates"}
+"""Keys of flows that are not simply downloads."""
+
+
+def group_of(experiment: dict[str, Any]) -> str:
+    """The group of an example: what it is about."""
+    if any("template" in link for link in experiment.get("link", [])):
+        return "Kinds of path"
+    flows = experiment.get("flow", [])
+    is_application = any(
+        APPLICATION & set(flow) or flow.get("transport") == "rtp" for flow in flows
+    )
+    return "Applications" if is_application else "Basics"
+
+
 def presets() -> list[dict[str, str]]:
-    """The experiments of the exercises, the examples and the papers: group, name and text."""
+    """The experiments of the exercises, the examples and the papers: group, name and text.
+
+    Examples are grouped by what they are about, in the order of `GROUPS`.
+    """
     exercises = (ROOT / "docs/tutorials/lab.md").read_text()
     blocks = re.findall(r"^```toml\n# [\w.-]+\n(.*?)^```", exercises, re.M | re.S)
     found = [
         {"group": "Exercises", "name": tomllib.loads(text)["title"], "text": text}
         for text in blocks
     ]
-    files = [("Examples", path) for path in sorted((ROOT / "examples").glob("*.toml"))]
+    examples = [
+        (group_of(tomllib.loads(path.read_text())), path)
+        for path in sorted((ROOT / "examples").glob("*.toml"))
+    ]
+    files = sorted(examples, key=lambda example: GROUPS.index(example[0]))
     papers = ROOT / "python/dumbbell/papers"
     for path in sorted(papers.glob("*/*.toml")):
         paper = tomllib.loads((path.parent / "paper.toml").read_text())
-        files.append((paper["title"], path))
+        files.append((f"Paper: {paper['title']}", path))
     for group, path in files:
         text = path.read_text()
         content = tomllib.loads(text)

@@ -60,7 +60,7 @@ async function runInPage(tasks) {
   // JSON has neither NaN nor Infinity: null stands for both.
   const more = (output, { scenario }) => {
     const windows = lab.throughputs(output, scenario).rates;
-    const jain = lab.jainOverTime(lab.throughputs(output, scenario, true).rates);
+    const jain = lab.jainOverTime(output, scenario).index;
     return JSON.parse(JSON.stringify({ summary: lab.summarise(output, scenario), windows, jain }));
   };
   const found = await runTasks(tasks, ask, more);

@@ -8,6 +8,7 @@ import pytest
 from lab_in_browser import DONE, MARKS, TWO, choose, click, file_of, open_lab, text
 from test_accessible import AXE, serious
 
+from dumbbell.display import Column
 from dumbbell.lab import Shared, page_with, read_link, to_fragment
 
 if TYPE_CHECKING:
@@ -16,6 +17,21 @@ if TYPE_CHECKING:
     from browser import Browser
 
 pytestmark = MARKS
+
+WEB = """\
+duration = "6 s"
+[[link]]
+name = "lte"
+template = "lte"
+[[flow]]
+name = "download"
+cc = "reno"
+[[flow]]
+name = "web"
+cc = "cubic"
+arrivals = "poisson(load=0.3)"
+sizes = "exponential(mean=50 kB)"
+"""
 
 BOTH = f"{DONE} && document.querySelectorAll('.pair .panel').length > 0"
 
@@ -156,6 +172,24 @@ def test_algorithms_are_compared_on_the_path_and_one_is_chosen(
     click(browser, "Vegas")
     browser.wait_for("document.querySelector('.cm-content').textContent.includes('\"vegas\"')")
     assert browser.complaints == []
+
+
+def test_algorithms_are_ranked_by_the_completion_of_transfers(
+    browser: Browser, folder: Path
+) -> None:
+    open_lab(browser, folder, WEB)
+    click(browser, "Compare")
+    click(browser, "Algorithms on this path")
+    browser.wait_for("document.querySelectorAll('.compare tbody tr').length === 8")
+    choose(browser, "In the order of", "completion_p99")
+    heads = "[...document.querySelectorAll('.compare thead th')].map(e => e.textContent)"
+    at = browser.evaluate(heads).index(Column.of("completion_p99").heading)
+    browser.wait_for("document.querySelector('.compare p select')?.value === 'completion_p99'")
+    found = [row[at] for row in cells(browser, ".compare")]
+    times = [float(time.replace(",", "")) for time in found if time != "\N{EN DASH}"]
+    assert len(times) > 1
+    assert times == sorted(times)
+    assert set(found[len(times) :]) <= {"\N{EN DASH}"}, "what is not reached is last"
 
 
 def test_a_lecturer_makes_five_links_that_open_what_was_shown(

@@ -6,6 +6,7 @@ import base64
 import gzip
 import hashlib
 import json
+import math
 import re
 import shutil
 import subprocess
@@ -84,8 +85,10 @@ def random_experiments(count: int) -> dict[str, str]:
     draw = np.random.default_rng(1)
     aqms = ["", 'aqm = "codel"', 'aqm = "fq_codel"', 'aqm = "pie"', 'aqm = "red"']
     losses = ["", 'loss = "0.1 %"', 'loss = "gilbert-elliott(p=1e-3, r=0.3)"']
-    more = ["", 'jitter = "1 ms"', 'reorder = "1 % by 5 ms"', 'burst = "30 kB"']
+    more = ["", 'jitter = "1 ms"', 'reorder = "1 % by 5 ms"']
     warmups = ["", 'warmup = "1.234 s"\n']
+    transfers = ['arrivals = "poisson(load=0.1)"', 'app = "requests(think=50 ms)"']
+    sizes = '[[flow]]\ncc = "cubic"\nsizes = "exponential(mean=50 kB)"'
     found = {}
     for number in range(count):
         flows = [
@@ -93,11 +96,19 @@ def random_experiments(count: int) -> dict[str, str]:
             + ('transport = "udt"\n' if _core.needs_udt(str(cc)) else "")
             for cc in draw.choice(IN_THE_PAGE, draw.integers(1, 4))
         ]
+        flows += [f"{sizes}\n{one}\n" for one in draw.permutation(transfers)[: number % 3]]
         ecn = draw.choice(["off", "classic", "accurate"])
+        rate, after = draw.integers(1, 100, 2)
+        trace = np.sort(draw.integers(0, 700, rate * 20)).tolist()  # also after 700 ms of 3 s
+        rates = [
+            *(f'rate = "{rate} Mbit/s"', f'rate = "{rate} Mbit/s"\nburst = "30 kB"'),
+            f'rates = [["0 s", "{rate} Mbit/s"], ["1 s", "0 bit/s"], ["1.6 s", "{after} Mbit/s"]]',
+            f"trace = {[*trace, int(draw.integers(700, 2000))]}",
+        ]
         found[f"random-{number}"] = (
             f'duration = "3 s"\nstart_jitter = "50 ms"\nstack_options = {{ ecn = "{ecn}" }}\n'
-            f'{warmups[number % 2]}[[link]]\nname = "a"\nrate = "{draw.integers(1, 100)} Mbit/s"\n'
-            f'delay = "{draw.integers(1, 60)} ms"\nqueue = "{draw.uniform(0.2, 4):.2f} BDP"\n'
+            f'{draw.choice(warmups)}[[link]]\nname = "a"\n{rates[number % 4]}\n'
+            f'delay = "{draw.integers(1, 60)} ms"\nqueue = "{draw.integers(5, 300)} packets"\n'
             + "\n".join([draw.choice(aqms), draw.choice(losses), draw.choice(more), *flows])
         )
     return found
@@ -159,6 +170,11 @@ def test_chromium_gives_the_same_bytes_and_the_same_metrics(tmp_path: Path, kind
         assert_same_metrics(run(experiment, seeds=[3]), there, name)
 
 
+def of_transfers(result: Result) -> set[str]:
+    """The flows of many transfers."""
+    return set(result.transfers["flow"].cast(pl.String)) if result.transfers.width else set()
+
+
 def assert_same_metrics(result: Result, there: dict[str, Any], name: str) -> None:
     """That the page's metrics of a run are those of `dumbbell.metrics`."""
     summary, width = there["summary"], metrics.window_width(result)
@@ -169,8 +185,15 @@ def assert_same_metrics(result: Result, there: dict[str, Any], name: str) -> Non
         for key in set(table[0]) & set(here.columns):
             found = [row[key] for row in table]
             assert found == pytest.approx(here[key].to_list(), nan_ok=True), (name, key)
+    transfers = metrics.transfer_summary(result)
+    for row in transfers.iter_rows(named=True):
+        there_of = summary["transfers"][result.flow_names.index(row["flow"])]
+        known = {key: row[key] if row[key] != math.inf else None for key in there_of}
+        assert there_of == pytest.approx(known), (name, row["flow"])
+    assert transfers.height == sum(one is not None for one in summary["transfers"]), name
     [jain] = metrics.fairness(result)["jain"].to_list()
-    assert summary["jain"] == pytest.approx(None if len(summary["flows"]) < 2 else jain), name
+    competing = [name for name in result.flow_names if name not in of_transfers(result)]
+    assert summary["jain"] == pytest.approx(jain if len(competing) > 1 else None), name
     windows = metrics.windows(result, width=width)
     rates_there = {
         (flow, at + 1): rate
@@ -181,7 +204,8 @@ def assert_same_metrics(result: Result, there: dict[str, Any], name: str) -> Non
     rows = windows.select("flow", "window", "throughput").iter_rows()
     assert rates_there == pytest.approx({(str(flow), k): rate for flow, k, rate in rows}), name
     there_over_time = {at + 1: value for at, value in enumerate(there["jain"]) if value is not None}
-    whole = metrics.windows(result, width=width, whole=True).group_by("window").len()
+    whole = metrics.windows(result, width=width, whole=True)
+    whole = whole.filter(pl.col("flow").is_in(competing)).group_by("window").len()
     shared = set(whole.filter(pl.col("len") > 1)["window"])
     over_time = metrics.jain_over_time(result, width=width).select("window", "jain").iter_rows()
     assert there_over_time == pytest.approx({k: one for k, one in over_time if k in shared}), name
@@ -202,6 +226,36 @@ def test_the_page_s_interval_of_a_mean_is_student_s(tmp_path: Path) -> None:
         assert here.high is not None
         assert there["value"] == pytest.approx(here.value)
         assert there["half"] == pytest.approx(here.high - here.value, rel=1e-3)
+
+
+REMISSION = [
+    *((6, 1), (6, 1), (6, 1), (6, 0), (7, 1), (9, 0), (10, 1), (10, 0), (11, 0), (13, 1), (16, 1)),
+    *((17, 0), (19, 0), (20, 0), (22, 1), (23, 1), (25, 0), (32, 0), (32, 0), (34, 0), (35, 0)),
+]
+"""Weeks in remission of 21 patients, and whether it ended (Freireich et al., Blood 21, 1963)."""
+
+
+@needs_chromium
+def test_transfers_that_are_not_complete_count_as_kaplan_and_meier_say(tmp_path: Path) -> None:
+    observed = [{"time": t, "isComplete": bool(ended), "idle": 1} for t, ended in REMISSION]
+    page = tmp_path / "lab.html"
+    page.write_text(page_with())
+    with Browser(tmp_path / "profile") as browser:
+        browser.open(page)
+        left = browser.evaluate(f"lab.survival({json.dumps(observed[::-1])})")
+        summary = browser.evaluate(f"lab.summaryOf({json.dumps(observed)})")
+        late = browser.evaluate(
+            f"lab.summaryOf({json.dumps(observed)}).completion_p99 === Infinity"
+        )
+        enough = browser.evaluate(f"lab.summaryOf({json.dumps(observed[:2] * 20 + observed)})")
+    weeks, shares = zip(*left, strict=True)
+    # The estimates that textbooks have, such as Cox and Oakes, "Analysis of Survival Data" (1984).
+    assert weeks == (6, 7, 10, 13, 16, 22, 23)
+    assert shares == pytest.approx([0.857, 0.807, 0.753, 0.690, 0.627, 0.538, 0.448], abs=5e-4)
+    assert summary["completion_p50"] == 23
+    assert summary["completed_share"] == pytest.approx(9 / 21)
+    assert late, "the last is a patient whose remission went on"
+    assert enough["completion_p50"] == 6
 
 
 OWN = """

@@ -93,6 +93,7 @@ def test_a_file_with_inline_tables_has_no_form(browser: Browser, folder: Path) -
     assert browser.evaluate("document.querySelectorAll('.scenario .slider').length") == 0
 
 
+RATE = "document.querySelector('[aria-label=\"Rate, written\"]')"
 QUEUE = "document.querySelector('[aria-label=\"Queue, written\"]')"
 
 
@@ -117,3 +118,50 @@ def test_a_wrong_value_stays_in_its_field_until_it_is_right(browser: Browser, fo
         browser.wait_for("!!document.querySelector('.problems')")
         assert key in text(browser, ".problems")
         assert "lacks a unit" not in text(browser, ".problems")
+
+
+def test_a_kind_of_path_is_chosen_and_left(browser: Browser, folder: Path) -> None:
+    open_lab(browser, folder)
+    choose(browser, "Kind of path", "lte")
+    browser.wait_for(f"{RATE}.value === 'set by lte' && {DONE}")
+    [link] = Experiment.parse(file_of(browser)).links
+    assert (link.template, link.rate, link.queue) == ("lte", None, None)
+    assert "delay" not in file_of(browser)
+    assert browser.evaluate(f"{RATE}.disabled && {RATE}.closest('label').title").startswith(
+        "The template sets it"
+    )
+    assert browser.evaluate(f"{QUEUE}.disabled") is False, "a trace has a mean rate"
+    choose(browser, "Kind of path", "cable")
+    browser.wait_for(f"{RATE}.value === '100 Mbit/s' && {DONE}")
+    choose(browser, "Kind of path", "")
+    browser.wait_for(
+        f"!document.querySelector('.cm-content').innerText.includes('cable') && {DONE}"
+    )
+    [link] = Experiment.parse(file_of(browser)).links
+    assert (link.template, link.rate, link.delay) == (None, "100 Mbit/s", "10 ms")
+    assert browser.complaints == []
+
+
+def test_a_template_with_options_is_that_kind_of_path(browser: Browser, folder: Path) -> None:
+    options = "leo(rate=20 Mbit/s, seed=3)"
+    link = f'[[link]]\nname = "sky"\ntemplate = "{options}"\n\n[[flow]]\ncc = "cubic"\n'
+    open_lab(browser, folder, f'duration = "3 s"\n\n{link}')
+    kind = "document.querySelector('.choice select')"
+    browser.wait_for(f"{kind}.value === 'leo'")
+    values = (
+        "['Rate', 'RTT'].map(one => document.querySelector(`[aria-label=\"${one}, written\"]`))"
+    )
+    assert browser.evaluate(f"{values}.map(e => e.value + e.disabled)") == ["set by leotrue"] * 2
+
+
+def test_the_form_opens_on_the_bottleneck(browser: Browser, folder: Path) -> None:
+    open_lab(browser, folder, TABLES)
+    assert browser.evaluate("document.querySelector('.choice select').selectedOptions[0].text") == (
+        "core"
+    )
+    choose(browser, "Rate, written", "50")
+    browser.wait_for(f"{RATE}.value === '50 Mbit/s' && {DONE}")
+    access, core = Experiment.parse(file_of(browser)).links
+    assert (access.rate, core.rate) == ("20 Mbit/s", "50 Mbit/s")
+    choose(browser, "Link", "0")
+    browser.wait_for(f"{RATE}.value === '20 Mbit/s'")

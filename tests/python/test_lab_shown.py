@@ -6,8 +6,11 @@ import json
 import re
 from typing import TYPE_CHECKING
 
+import pytest
 from lab_in_browser import DONE, MARKS, TWO, click, open_lab, press, saved, text
 
+from dumbbell import Experiment, run
+from dumbbell.display import Column
 from dumbbell.lab import Shared, page_with, to_fragment
 
 if TYPE_CHECKING:
@@ -133,3 +136,85 @@ def test_who_wants_less_motion_starts_the_animation(browser: Browser, folder: Pa
     browser.wait_for("document.querySelector('.watch')?.textContent.includes('hops are loaded')")
     assert text(browser, ".controls .main") == "Play"
     browser.call("Emulation.setEmulatedMedia", features=[])
+
+
+WEB = """
+[[flow]]
+name = "web"
+cc = "cubic"
+arrivals = "poisson(load=0.5)"
+sizes = "exponential(mean=50 kB)"
+"""
+
+
+def test_transfers_have_a_table_and_a_panel_of_their_times(browser: Browser, folder: Path) -> None:
+    toml = TWO[: TWO.index('[[flow]]\nname = "two"')] + WEB
+    open_lab(browser, folder, toml)
+    table = "[aria-label=Transfers]"
+    heads = browser.evaluate(
+        f"[...document.querySelectorAll('{table} thead th')].map(e => e.textContent)"
+    )
+    of_transfers = ("completed_share", "completion_p50", "completion_p95", "completion_p99")
+    slowdowns = ("slowdown_mean", "slowdown_p99")
+    columns = [Column.of(name).heading for name in ("transfers", *of_transfers, *slowdowns)]
+    assert heads == ["Flow of transfers", *columns]
+    row = browser.evaluate(
+        f"[...document.querySelectorAll('{table} tbody td')].map(e => e.textContent)"
+    )
+    result = run(Experiment.parse(toml), seeds=1)
+    transfers = result.transfers.filter(flow="web")
+    assert int(row[0]) == transfers.height
+    complete = transfers["completed"].is_not_null().sum()
+    assert float(row[1]) == pytest.approx(100 * complete / transfers.height, abs=0.05)
+    said = f"{transfers.height - complete} of {transfers.height} transfers"
+    assert (said in text(browser, ".tables")) == (complete < transfers.height)
+    assert not browser.evaluate("!!document.querySelector('[data-panel=jain]')"), "one other flow"
+    chart = "document.querySelector('[data-panel=completion-times] [role=slider]')"
+    browser.evaluate(f"{chart}.focus()")
+    press(browser, "End")
+    last = float(browser.evaluate(f"{chart}.ariaValueText").split()[-1])
+    assert last == pytest.approx(100 * complete / transfers.height, abs=1.5)
+    file = saved(browser, folder / "times", "[data-panel=completion-times] + .save button")
+    marks = re.findall(r'text-anchor="middle">([^<]+)<', file.read_text())
+    assert {"100 ms", "1 s"} <= set(marks)
+    assert browser.complaints == []
+
+
+# The colours near the top of a panel, at two shares of its width.
+COLOURS = (
+    "((from, to) => {{ const c = document.querySelector('[data-panel={panel}] canvas');"
+    "const data = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;"
+    "const at = (x) => [...data.slice(4 * (30 * c.width + x), 4 * (30 * c.width + x) + 3)].join();"
+    "return [from, to].map(share => at(Math.round(54 + share * (c.width - 72)))); }})"
+)
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_the_warm_up_is_shaded_over_time(browser: Browser, folder: Path, dark: bool) -> None:
+    toml = TWO.replace('"6 s"', '"6 s"\nwarmup = "2 s"', 1) + WEB
+    open_lab(browser, folder, toml, dark=dark, width=1280)
+    for panel in ("throughputs", "queue-0"):
+        inside, outside = browser.evaluate(f"{COLOURS.format(panel=panel)}(0.02, 0.98)")
+        assert inside != outside, panel
+    inside, outside = browser.evaluate(f"{COLOURS.format(panel='completion-times')}(0.02, 0.98)")
+    assert inside == outside, "its axis is another one"
+    button = "+ .save button:first-child"
+    drawing = saved(
+        browser, folder / f"file-{dark}", f"[data-panel=throughputs] {button}"
+    ).read_text()
+    assert ">warm-up</text>" in drawing
+    browser.drag("[data-panel=windows] .u-over", 0.5, 0.75)
+    browser.wait_for("location.hash.includes('&zoom=')")
+    part = saved(browser, folder / f"part-{dark}", f"[data-panel=throughputs] {button}").read_text()
+    assert "warm-up" not in part
+    open_lab(browser, folder, TWO, dark=dark, width=1280)
+    inside, outside = browser.evaluate(f"{COLOURS.format(panel='throughputs')}(0.02, 0.98)")
+    assert inside == outside
+
+
+def test_metrics_have_the_headings_of_the_command_s_tables(browser: Browser, folder: Path) -> None:
+    open_lab(browser, folder)
+    heads = "[...document.querySelectorAll('.tables thead .number')].map(e => e.textContent)"
+    of_flows = ("throughput", "queue_delay_mean", "queue_delay_p95", "rtt_mean")
+    more = ("retransmission_share", "timeouts", "utilisation", "queue_mean", "dropped", "lost")
+    assert browser.evaluate(heads) == [Column.of(name).heading for name in (*of_flows, *more)]

@@ -36,4 +36,6 @@ addEventListener("afterprint", () => {
 void start();
 
 /** For tests: the numbers that the page shows. */
-export { jainOverTime, mean, summarise, throughputs } from "./results/metrics";
+export { jainOverTime, mean, summarise } from "./results/metrics";
+export { throughputs } from "./results/rates";
+export { summaryOf, survival } from "./results/transfers";

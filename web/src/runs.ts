@@ -9,6 +9,7 @@ const MOST_ROWS = 2e7;
 const MOST_HELD = 2e7;
 /** Of an algorithm, about. */
 const INTERNALS = 20;
+/** Of a packet, and of a line of a trace. */
 export const PACKET_BITS = 12_000;
 /** Of a stack that is as by default (`Stack::linux` in crates/tcp), packets. */
 const RECEIVE_WINDOW = 1 << 20;

@@ -189,7 +189,8 @@ def _bdp(written: Experiment, resolved: Experiment) -> list[str]:
 
     [link, *more], [there, *_] = written.links, resolved.links
     given = link.queue or "1 BDP"  # the default, if it is limited
-    if more or not given.endswith("BDP") or there.queue in (None, "unlimited"):
+    # A template may have a queue of packets or of a time.
+    if more or not given.endswith("BDP") or not (there.queue and there.queue.endswith("B")):
         return []
     size = round(SIZE.parse(there.queue) * 10**6 / BDP.parse(given))
     return [f"1 BDP is {SIZE.format(size)} ({size / _PACKET:,.0f} packets of {_PACKET:,} bytes)"]

@@ -74,7 +74,7 @@ def jain_over_time(result: SampledRuns, *, width: float = 1.0, since: float = 0.
     """
     x = pl.col("throughput")
     squares = x.len() * (x * x).sum()
-    index = pl.when(squares > 0).then(x.sum() ** 2 / squares).otherwise(1.0)
+    index = pl.when(squares > 0).then(x.sum() ** 2 / squares)
     return (
         competing(result, windows(result, width=width, since=since, whole=True))
         .with_columns(t=since + width * pl.col("window"))

@@ -5,28 +5,26 @@ import { Cancelled } from "../engine/client";
 import { isValid, type Output, type Source, type Valid } from "../engine/protocol";
 import { setKey } from "../scenario/text";
 import { engine, runAll } from "../runs";
+import { columnsOf } from "../results/columns";
 import { many } from "../results/format";
 import { styled, styleOf } from "../results/looks";
 import { mean, summarise } from "../results/metrics";
-import { Cells, type Column } from "../results/table";
+import { Cells } from "../results/table";
+import { summaryOf, transfersOf } from "../results/transfers";
 
 interface Row {
   throughput: number;
-  others: number;
+  rival_throughput: number;
   jain: number;
   queue_delay_mean: number;
   retransmission_share: number;
   utilisation: number;
+  /** Of all transfers of the run. */
+  completed_share: number;
+  completion_p99: number;
 }
 
-const COLUMNS: Column<Row>[] = [
-  { key: "throughput", title: "Throughput", unit: "Mbit/s", scale: 1e-6 },
-  { key: "others", title: "Left to the others", unit: "Mbit/s", scale: 1e-6 },
-  { key: "jain", title: "Jain’s index", unit: "", scale: 1 },
-  { key: "queue_delay_mean", title: "Queueing delay", unit: "ms", scale: 1e3 },
-  { key: "retransmission_share", title: "Retransmitted", unit: "%", scale: 1e2 },
-  { key: "utilisation", title: "Utilisation", unit: "%", scale: 1e2 },
-];
+const COLUMNS = columnsOf<Row>("throughput", "rival_throughput", "jain", "queue_delay_mean", "retransmission_share", "utilisation", "completed_share", "completion_p99");
 
 /** Algorithms for one path over TCP; those of UDT and of multipath connections need more than a name. */
 const ELSEWHERE = new Set(["udt", "ar-udt", "lia", "olia", "balia", "wvegas", "dbac"]);
@@ -35,6 +33,8 @@ const USUAL = ["reno", "cubic", "bbr", "bbr3", "vegas", "copa", "illinois", "led
 /** What the flows of a table and the others achieved in a run. */
 function rowOf(checked: Valid, output: Output, table: number): Row {
   const { flows, links, jain } = summarise(output, checked.scenario);
+  const transfers = [...transfersOf(output, checked.scenario).values()].flat();
+  const { completed_share, completion_p99 } = summaryOf(transfers);
   const first = checked.names.slice(0, table).flat().length;
   const own = new Set((checked.names[table] ?? []).map((_, at) => first + at));
   const sum = (belongs: boolean): number =>
@@ -43,11 +43,13 @@ function rowOf(checked: Valid, output: Output, table: number): Row {
     mean(flows.filter((_, flow) => own.has(flow)).map((flow) => flow[key])).value;
   return {
     throughput: sum(true),
-    others: own.size < flows.length ? sum(false) : NaN,
+    rival_throughput: own.size < flows.length ? sum(false) : NaN,
     jain,
     queue_delay_mean: share("queue_delay_mean"),
     retransmission_share: share("retransmission_share"),
     utilisation: Math.max(...links.map(({ utilisation }) => utilisation || 0)),
+    completed_share,
+    completion_p99,
   };
 }
 
@@ -142,10 +144,26 @@ export function Algorithms({ checked, source, algorithms, flow, replace, choose 
   );
 }
 
+/** In what order algorithms are ranked; what one lacks comes last. */
+const ORDERS = {
+  throughput: { name: "throughput", sign: -1 },
+  completed_share: { name: "completed transfers", sign: -1 },
+  completion_p99: { name: "p99 completion time", sign: 1 },
+} as const;
+
+type Order = keyof typeof ORDERS;
+
 function Ranking({ rows, seeds, choose }: { rows: Rows; seeds: number; choose: (cc: string) => void }) {
+  const [order, setOrder] = useState<Order>("throughput");
+  const hasTransfers = Object.values(rows).some((values) => values.some(({ completed_share }) => Number.isFinite(completed_share)));
+  const by = hasTransfers ? order : "throughput";
+  const place = (values: Row[]): number => {
+    const { value } = mean(values.map((row) => row[by]));
+    return Number.isNaN(value) ? Infinity : ORDERS[by].sign * value;
+  };
   const ranked = Object.entries(rows)
-    .map(([cc, values]) => ({ cc, values, rate: mean(values.map(({ throughput }) => throughput)).value }))
-    .sort((a, b) => b.rate - a.rate);
+    .map(([cc, values]) => ({ cc, values, at: place(values) }))
+    .sort((a, b) => (a.at === b.at ? 0 : a.at - b.at));
   if (!ranked.length) return null;
   const head = (cc: string) => (
     <button type="button" class="quiet" title="Show this one" onClick={() => choose(cc)}>
@@ -159,7 +177,21 @@ function Ranking({ rows, seeds, choose }: { rows: Rows; seeds: number; choose: (
         <Cells columns={COLUMNS} rows={ranked.map(({ cc, values }) => ({ head: head(cc), values }))} />
       </div>
       <p class="soft small">
-        In the order of throughput.
+        {hasTransfers ? (
+          <label>
+            In the order of{" "}
+            <select value={by} onChange={(event) => setOrder(event.currentTarget.value as Order)}>
+              {Object.entries(ORDERS).map(([key, { name }]) => (
+                <option key={key} value={key}>
+                  {name}
+                </option>
+              ))}
+            </select>
+          </label>
+        ) : (
+          "In the order of throughput."
+        )}
+        {hasTransfers && ". Completed, p99: of all transfers; those that were not complete count as longer than until the end."}
         {seeds > 1
           ? " Means over the seeds and their 95 % intervals (Student’s t)."
           : " One seed: write more for intervals."}

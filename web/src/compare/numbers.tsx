@@ -1,16 +1,18 @@
 /** The metrics of two scenarios beside each other, with their differences. */
 
 import type { ComponentChildren } from "preact";
+import { columnsOf, lookOf, type Column } from "../results/columns";
 import { alike } from "../results/format";
 import { mean, summarise, type Estimate, type Summary } from "../results/metrics";
 import { dotOf } from "../results/panels";
-import { FlowName, FLOWS, groupsOf, LINKS, type Column } from "../results/table";
+import { FlowName, FLOWS, groupsOf, LINKS, TRANSFERS } from "../results/table";
 import type { Runs } from "../runs";
 
 /** A metric of both: its values by seed. */
 interface Line {
   title: string;
   unit: string;
+  decimals: number;
   sides: Map<number, number>[];
 }
 
@@ -25,12 +27,12 @@ const average = (values: number[]): number => mean(values).value;
 
 /** A line for each metric that any of the summaries has. */
 function linesOf<T>(columns: Column<T>[], founds: Found[], of: (summary: Summary, side: number) => T[]): Line[] {
-  return columns.flatMap(({ key, title, unit, scale }) => {
+  return columns.flatMap(({ key, title, unit, scale, decimals }) => {
     const sides = founds.map((found, side) => {
       const values = [...found].map(([seed, summary]) => [seed, average(of(summary, side).map((one) => (one[key] as number) * scale))] as const);
-      return new Map(values.filter(([, value]) => Number.isFinite(value)));
+      return new Map(values.filter(([, value]) => !Number.isNaN(value)));
     });
-    return sides.some(({ size }) => size) ? [{ title, unit, sides }] : [];
+    return sides.some(({ size }) => size) ? [{ title, unit, decimals, sides }] : [];
   });
 }
 
@@ -43,7 +45,10 @@ function sectionsOf(sides: Runs[]): Section[] {
     const colours = [...new Set(both.flatMap((group, at) => (group ? [dotOf((sides[at] as Runs).checked, group.numbers[0] ?? 0)] : [])))];
     return {
       head: ccs.length === 1 && colours.length === 1 ? <FlowName name={name} cc={ccs[0] ?? ""} colour={colours[0] ?? ""} /> : name,
-      lines: linesOf(FLOWS, founds, (summary, side) => (both[side]?.numbers ?? []).flatMap((number) => summary.flows[number] ?? [])),
+      lines: [
+        ...linesOf(FLOWS, founds, (summary, side) => (both[side]?.numbers ?? []).flatMap((number) => summary.flows[number] ?? [])),
+        ...linesOf(TRANSFERS, founds, (summary, side) => (both[side]?.numbers ?? []).flatMap((number) => summary.transfers[number] ?? [])),
+      ],
     };
   });
   const names = [...new Set(sides.flatMap(({ checked }) => checked.scenario.links.map(({ name }) => name)))];
@@ -51,10 +56,7 @@ function sectionsOf(sides: Runs[]): Section[] {
     const numbers = sides.map(({ checked }) => checked.scenario.links.findIndex((link) => link.name === name));
     return { head: name, lines: linesOf(LINKS, founds, (summary, side) => summary.links.filter((_, number) => number === numbers[side])) };
   });
-  const all: Column<Summary>[] = [
-    { key: "together", title: "Throughput", unit: "Mbit/s", scale: 1e-6 },
-    { key: "jain", title: "Jain’s index", unit: "", scale: 1 },
-  ];
+  const all: Column<Summary>[] = [{ key: "together", ...lookOf("throughput") }, ...columnsOf<Summary>("jain")];
   return [...flows, { head: "All flows", lines: linesOf(all, founds, (summary) => [summary]) }, ...links].filter(({ lines }) => lines.length);
 }
 
@@ -94,9 +96,9 @@ export function Numbers({ a, b }: { a: Runs; b: Runs }) {
               <tr>
                 <th scope="rowgroup" colSpan={4}>{head}</th>
               </tr>
-              {lines.map(({ title, unit, sides }) => {
+              {lines.map(({ title, unit, decimals, sides }) => {
                 const found = sides.map((values) => mean([...values.values()]));
-                const format = alike(found.map(({ value }) => value));
+                const format = alike(found.map(({ value }) => value), decimals);
                 return (
                   <tr key={title}>
                     <th scope="row">

@@ -15,7 +15,7 @@ import { Numbers } from "./numbers";
 
 /** More differences than this are counted. */
 const MOST = 20;
-const ORDER = ["windows", "throughputs", "states", "round-trips", "queue", "jain"];
+const ORDER = ["windows", "throughputs", "states", "round-trips", "queue", "jain", "completion-times"];
 
 export interface Shown {
   dark: boolean;
@@ -94,7 +94,9 @@ function rowsOf(sides: Panel[][]): (Panel | undefined)[][] {
   return ids.map((id) => {
     const row = sides.map((panels) => panels.find((panel) => panel.id === id));
     const most = Math.max(...row.map((panel) => panel?.most ?? (panel ? 1.05 * largest(panel) : 0))) || 1;
-    return row.map((panel, at) => panel && { ...panel, title: `${"AB"[at]}: ${panel.title}`, most });
+    const spans = row.flatMap((panel) => panel?.durations ?? []);
+    const durations = spans.length ? { durations: [Math.min(...spans), Math.max(...spans)] as [number, number] } : {};
+    return row.map((panel, at) => panel && { ...panel, title: `${"AB"[at]}: ${panel.title}`, most, ...durations });
   });
 }
 
@@ -104,6 +106,7 @@ function Sides({ a, b, dark, stale, view, show }: Shown & { a: Runs; b: Runs; st
   const end = Math.max(...sides.map(({ checked }) => checked.scenario.duration_ns / 1e9));
   const zoom = zoomOf(end, view.span, (span) => show({ span }));
   const rows = useMemo(() => rowsOf(sides.map(({ checked, outputs }) => panelsOf(checked, outputs, ""))), [a, b]);
+  const lastOverTime = rows.findLastIndex((row) => row.some((panel) => panel && !panel.durations));
   const names = sides.map(({ checked }, at) => `${fileName(checked.experiment.title)}-${"ab"[at]}`);
   return (
     <div class={stale ? "results stale" : "results"}>
@@ -122,7 +125,7 @@ function Sides({ a, b, dark, stale, view, show }: Shown & { a: Runs; b: Runs; st
         {rows.flatMap((row, number) =>
           row.map((panel, at) =>
             panel ? (
-              <Figure key={`${at}${panel.id}`} name={names[at] ?? ""} panel={panel} view={{ span: zoom.span, hidden, dark }} last={number === rows.length - 1} zoom={zoom.set} pick={() => undefined} />
+              <Figure key={`${at}${panel.id}`} name={names[at] ?? ""} panel={panel} view={{ span: zoom.span, hidden, dark }} last={number >= lastOverTime} zoom={zoom.set} pick={() => undefined} />
             ) : (
               <div key={`${at}-${number}`} />
             ),

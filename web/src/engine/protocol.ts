@@ -17,6 +17,8 @@ export interface LinkSpec {
   trace_ms: number[] | null;
   bucket_bytes: number | null;
   delay_ns: number;
+  /** Times and delays, if the delay changes. */
+  reroutes?: [number, number][];
   queue: { packets: number } | { bytes: number } | { ns: number } | null;
   aqm: object | null;
   loss: number;
@@ -36,6 +38,7 @@ export interface FlowSpec extends PathSpec {
   cc: string;
   start_ns?: number;
   stop_ns?: number;
+  app?: object;
   additional_subflows?: PathSpec[];
   stack?: { receive_window: number };
 }

@@ -4,8 +4,10 @@ import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import { moment, significant } from "./format";
 import { Stroke } from "./legend";
+import { timeText } from "../scenario/quantities";
 import { STATES, styled, themed, variable } from "./looks";
-import type { Curve, Panel } from "./panels";
+import { logTicks } from "./ticks";
+import { WARMUP, type Curve, type Panel } from "./panels";
 
 const AXIS = 54;
 const HEIGHT = 150;
@@ -13,6 +15,10 @@ const HEIGHT = 150;
 const PAPER = 660;
 /** How many values the reading of a panel shows. */
 const READ = 4;
+/** The panel above the others. */
+const FIRST = "windows";
+/** The width of a label of the x axis, and the space around it. */
+const LABEL = 80;
 
 export interface View {
   /** The span of time that is shown. */
@@ -33,17 +39,24 @@ interface Props {
 export const colourOf = (colour: string): string =>
   colour === "faint" || colour === "ink" ? variable(`--${colour}`) : themed(colour);
 
+/** What the x axis shows. */
+const spanOf = (panel: Panel, view: View): [number, number] => panel.durations ?? view.span;
+
+/** A place on the x axis as text. */
+const placeText = (panel: Panel, x: number): string => (panel.durations ? timeText(x) : moment(x));
+
 const font = (): string => `11px ${getComputedStyle(document.body).fontFamily}`;
 
-function axes(last: boolean, left: Partial<uPlot.Axis>): uPlot.Axis[] {
+function axes(panel: Panel, last: boolean, left: Partial<uPlot.Axis>): uPlot.Axis[] {
   const common = {
     font: font(),
     stroke: () => variable("--soft"),
     grid: { stroke: () => variable("--line"), width: 1 },
     ticks: { show: false },
   };
+  const below: Partial<uPlot.Axis> = panel.durations ? { filter: (_, splits) => splits, splits: (u) => logTicks(...(panel.durations ?? [1, 10]), u.width / LABEL) } : {};
   return [
-    { ...common, size: last ? 30 : 8, values: (_, splits) => splits.map((at) => (last ? moment(at) : "")), space: 70 },
+    { ...common, size: last ? 30 : 8, values: (_, splits) => splits.map((at) => (last ? placeText(panel, at) : "")), space: 70, ...below },
     { ...common, size: AXIS, space: 28, ...left },
   ];
 }
@@ -69,6 +82,23 @@ function place(curves: Curve[]): Placed[] {
     at += curve.low ? 3 : 1;
     return placed;
   });
+}
+
+/** Shades the time that does not count; the first panel says what it is. */
+function shadeWarmup(u: uPlot, warmup: number, isFirst: boolean): void {
+  const { ctx, bbox } = u;
+  const [x0, x1] = [u.valToPos(0, "x", true), u.valToPos(warmup, "x", true)];
+  const [left, right] = [Math.max(x0, bbox.left), Math.min(x1, bbox.left + bbox.width)];
+  if (right <= left) return;
+  ctx.save();
+  ctx.fillStyle = `${variable("--faint")}33`;
+  ctx.fillRect(left, bbox.top, right - left, bbox.height);
+  ctx.fillStyle = variable("--soft");
+  ctx.font = font().replace("11px", `${11 * devicePixelRatio}px`);
+  [ctx.textAlign, ctx.textBaseline] = ["left", "top"];
+  const margin = Math.max((right - left - ctx.measureText(WARMUP).width) / 2, 2 * devicePixelRatio);
+  if (isFirst) ctx.fillText(WARMUP, left + margin, bbox.top + 3 * devicePixelRatio);
+  ctx.restore();
 }
 
 function drawBands(u: uPlot, bands: NonNullable<Panel["bands"]>): void {
@@ -103,10 +133,10 @@ function options(latest: () => Props, placed: Placed[], width: number, read: (u:
   return {
     width,
     height: (bands ? 22 + 18 * bands.length : HEIGHT) + (last ? 22 : 0),
-    cursor: { sync: { key: "lab" }, y: false, points: { size: 6 }, drag: { x: true, y: false, setScale: false } },
+    cursor: { ...(panel.durations ? {} : { sync: { key: "lab" } }), y: false, points: { size: 6 }, drag: { x: !panel.durations, y: false, setScale: false } },
     legend: { show: false },
-    scales: { x: { time: false, range: () => latest().view.span }, y: { range, ...(bands ? { dir: -1 as const } : {}) } },
-    axes: axes(last, rows),
+    scales: { x: { time: false, distr: panel.durations ? 3 : 1, range: () => spanOf(latest().panel, latest().view) }, y: { range, ...(bands ? { dir: -1 as const } : {}) } },
+    axes: axes(panel, last, rows),
     series: [{}, ...(bands ? [{ points: { show: false } }] : all)],
     bands: placed.flatMap(({ curve, at }) =>
       curve.low ? [{ series: [at + 2, at + 1] as [number, number], fill: () => `${colourOf(curve.colour)}38` }] : [],
@@ -114,6 +144,7 @@ function options(latest: () => Props, placed: Placed[], width: number, read: (u:
     padding: [6, 18, 0, 0],
     hooks: {
       setCursor: [read],
+      drawClear: [(u) => shadeWarmup(u, latest().panel.warmup ?? 0, panel.id === FIRST)],
       draw: bands ? [(u) => drawBands(u, latest().panel.bands ?? [])] : [],
       setSelect: [
         (u) => {
@@ -143,14 +174,14 @@ function reading({ panel, view }: Props, placed: Placed[], u: uPlot): string {
     const value = significant(curve.values[at]);
     return curve.flow < 0 ? value : `${curve.name.split(",")[0] ?? ""} ${value}`;
   });
-  return `${moment(u.data[0][at] ?? 0)}: ${texts.join(", ")}`;
+  return `${placeText(panel, u.data[0][at] ?? 0)}: ${texts.join(", ")}`;
 }
 
 /** Arrow keys move the crosshair, of all panels; Enter picks its time. */
-function moveByKey(event: KeyboardEvent, u: uPlot, { pick }: Props): void {
+function moveByKey(event: KeyboardEvent, u: uPlot, { panel, pick }: Props): void {
   const width = u.over.clientWidth;
   const left = u.cursor.left ?? -1;
-  if (event.key === "Enter" && left >= 0) return pick(u.posToVal(left, "x"));
+  if (event.key === "Enter" && left >= 0 && !panel.durations) return pick(u.posToVal(left, "x"));
   const step = width * (event.shiftKey ? 0.1 : 0.01);
   const to = { ArrowLeft: left < 0 ? width : left - step, ArrowRight: left < 0 ? 0 : left + step, Home: 0, End: width }[event.key];
   if (to === undefined) return;
@@ -181,23 +212,24 @@ function draw(element: HTMLElement, latest: () => Props, tell: (said: string) =>
   const read = (u: uPlot): void => {
     const said = reading(latest(), place(latest().panel.curves), u);
     tell(said);
-    element.ariaValueText = said || "no moment";
+    element.ariaValueText = said || "no place";
     element.ariaValueNow = String(Number(u.posToVal(Math.max(u.cursor.left ?? 0, 0), "x").toFixed(6)));
   };
   const { panel } = latest();
   const made = new uPlot(options(latest, place(panel.curves), Math.max(element.clientWidth, 100), read), dataOf(panel), element);
   made.over.addEventListener("click", () => {
     const left = made.cursor.left ?? -1;
-    if (left >= 0) latest().pick(made.posToVal(left, "x"));
+    if (left >= 0 && !panel.durations) latest().pick(made.posToVal(left, "x"));
   });
-  made.over.addEventListener("dblclick", () => latest().zoom([0, latest().panel.t.at(-1) ?? 1]));
+  made.over.addEventListener("dblclick", () => panel.durations || latest().zoom([0, latest().panel.t.at(-1) ?? 1]));
   return made;
 }
 
 /** Shows the data of a panel, as far as they are in view. */
 function update(made: uPlot, panel: Panel, view: View): void {
   made.setData(dataOf(panel), false);
-  made.setScale("x", { min: view.span[0], max: view.span[1] });
+  const [min, max] = spanOf(panel, view);
+  made.setScale("x", { min, max });
   for (const { curve, at } of place(panel.curves)) {
     const show = !view.hidden.has(curve.flow);
     for (let i = at; i < at + (curve.low ? 3 : 1); i += 1) made.setSeries(i, { show });
@@ -212,7 +244,7 @@ export function Chart(props: Props) {
   const latest = useRef(props);
   latest.current = props;
   const { panel, view, last } = props;
-  const shape = `${panel.curves.map(({ name, low, colour, dash }) => `${name}${low ? "+" : ""}${colour} ${dash.join()}`).join()}|${panel.bands?.map(({ name }) => name).join() ?? ""}|${last}|${view.dark}`;
+  const shape = `${panel.curves.map(({ name, low, colour, dash }) => `${name}${low ? "+" : ""}${colour} ${dash.join()}`).join()}|${panel.bands?.map(({ name }) => name).join() ?? ""}|${last}|${view.dark}|${panel.durations?.join() ?? ""}`;
 
   useEffect(() => {
     const element = host.current;
@@ -246,9 +278,9 @@ export function Chart(props: Props) {
         ref={host}
         tabIndex={0}
         role="slider"
-        aria-label={`${panel.title}: moment`}
-        aria-valuemin={view.span[0]}
-        aria-valuemax={view.span[1]}
+        aria-label={`${panel.title}: ${panel.durations ? "completion time" : "moment"}`}
+        aria-valuemin={spanOf(panel, view)[0]}
+        aria-valuemax={spanOf(panel, view)[1]}
         onKeyDown={(event) => chart.current && moveByKey(event, chart.current, props)}
       />
     </div>

@@ -1,10 +1,12 @@
 /** Figures as SVG and PNG, samples as CSV. */
 
 import type { Output, Valid } from "../engine/protocol";
+import { timeText } from "../scenario/quantities";
 import { moment, significant } from "./format";
 import type { View } from "./chart";
 import { printed, STATES } from "./looks";
-import type { Curve, Panel } from "./panels";
+import { WARMUP, type Curve, type Panel } from "./panels";
+import { logTicks, ticks } from "./ticks";
 
 const WIDTH = 720;
 const HEIGHT = 200;
@@ -13,35 +15,24 @@ const ROW = 16;
 const escape = (text: string): string =>
   text.replace(/[&<>"]/g, (char) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[char] ?? "");
 
-/** Steps of 1, 2 or 5 that cut a span into about `count` parts. */
-export function ticks(low: number, high: number, count: number): number[] {
-  const rough = (high - low) / count;
-  if (!(rough > 0)) return [low];
-  const power = 10 ** Math.floor(Math.log10(rough));
-  const step = power * ([1, 2, 5, 10].find((of) => of * power >= rough) ?? 10);
-  const first = Math.ceil(low / step - 1e-9);
-  const last = Math.floor(high / step + 1e-9);
-  return Array.from({ length: last - first + 1 }, (_, at) => Number(((first + at) * step).toPrecision(12)));
-}
-
 /** The points of a line in pieces, without gaps, thinned to what can be seen. */
-function pieces(t: number[], values: (number | null)[], x: (t: number) => number, y: (v: number) => number, view: View): string[] {
+function pieces(t: number[], values: (number | null)[], x: (t: number) => number, y: (v: number) => number, [begin, end]: [number, number]): string[] {
   const found: string[][] = [[]];
   t.forEach((time, at) => {
     const value = values[at] ?? null;
     if (value === null) {
       if (found.at(-1)?.length) found.push([]);
-    } else if (time >= view.span[0] && time <= view.span[1]) {
+    } else if (time >= begin && time <= end) {
       found.at(-1)?.push(`${x(time).toFixed(1)} ${y(value).toFixed(1)}`);
     }
   });
   return found.filter((piece) => piece.length > 1).map((piece) => `M${piece.join("L")}`);
 }
 
-function range(t: number[], curve: Curve, x: (t: number) => number, y: (v: number) => number, view: View): string {
+function range(t: number[], curve: Curve, x: (t: number) => number, y: (v: number) => number, [begin, end]: [number, number]): string {
   const there = t.flatMap((time, at) => {
     const [low, high] = [curve.low?.[at] ?? null, curve.high?.[at] ?? null];
-    return low !== null && high !== null && time >= view.span[0] && time <= view.span[1] ? [{ time, low, high }] : [];
+    return low !== null && high !== null && time >= begin && time <= end ? [{ time, low, high }] : [];
   });
   const up = there.map(({ time, high }) => `${x(time).toFixed(1)} ${y(high).toFixed(1)}`);
   const down = there.reverse().map(({ time, low }) => `${x(time).toFixed(1)} ${y(low).toFixed(1)}`);
@@ -73,18 +64,29 @@ export function svg(panel: Panel, view: View): string {
   const shown = panel.curves.filter(({ flow }) => !view.hidden.has(flow));
   const values = shown.flatMap(({ values, high }) => high ?? values).filter((value) => value !== null);
   const most = panel.most ?? (Math.max(...values, 0) * 1.05 || 1);
-  const [begin, end] = view.span;
+  const span = panel.durations ?? view.span;
+  const [begin, end] = span;
   const title = panel.title + (panel.unit && ` (${panel.unit})`);
   const left = Math.max(64, ...(panel.bands ?? []).map(({ name }) => Math.min(widthOf(name) + 18, WIDTH / 3)));
   const { drawn, rows } = keyOf(panel, shown, left + 16 + 7.5 * title.length);
   const top = 18 + ROW * rows;
-  const x = (t: number): number => left + ((t - begin) / (end - begin)) * (WIDTH - left - 12);
+  const share = (t: number): number => (panel.durations ? Math.log(t / begin) / Math.log(end / begin) : (t - begin) / (end - begin));
+  const x = (t: number): number => left + share(t) * (WIDTH - left - 12);
+  const marks = panel.durations ? logTicks(begin, end, 12) : ticks(begin, end, 8);
+  const label = panel.durations ? timeText : moment;
   const y = (value: number): number => top + HEIGHT * (1 - value / most);
   const parts = [
     `<text x="${left}" y="16" font-weight="600">${escape(title)}</text>`,
     ...drawn,
-    ...ticks(begin, end, 8).map((t) => `<path d="M${x(t).toFixed(1)} ${top}v${HEIGHT}" stroke="#d5d9de"/><text x="${x(t).toFixed(1)}" y="${top + HEIGHT + 16}" text-anchor="middle">${moment(t)}</text>`),
+    ...marks.map((t) => `<path d="M${x(t).toFixed(1)} ${top}v${HEIGHT}" stroke="#d5d9de"/><text x="${x(t).toFixed(1)}" y="${top + HEIGHT + 16}" text-anchor="middle">${label(t)}</text>`),
   ];
+  const warm = Math.min(panel.warmup ?? 0, end);
+  if (warm > begin) {
+    const [from, to] = [x(Math.max(begin, 0)), x(warm)];
+    parts.push(`<path d="M${from.toFixed(1)} ${top}H${to.toFixed(1)}v${HEIGHT}H${from.toFixed(1)}Z" fill="${printed("faint")}" fill-opacity="0.2"/>`);
+    const margin = Math.max((to - from - widthOf(WARMUP)) / 2, 2);
+    parts.push(`<text x="${(from + margin).toFixed(1)}" y="${top + 13}">${WARMUP}</text>`);
+  }
   if (panel.bands) {
     const height = HEIGHT / panel.bands.length;
     panel.bands.forEach(({ name, spans }, row) => {
@@ -99,8 +101,8 @@ export function svg(panel: Panel, view: View): string {
       parts.push(`<path d="M${left} ${y(value).toFixed(1)}H${WIDTH - 12}" stroke="#d5d9de"/><text x="${left - 6}" y="${(y(value) + 4).toFixed(1)}" text-anchor="end">${significant(value)}</text>`);
     }
     for (const curve of shown) {
-      parts.push(range(panel.t, curve, x, y, view));
-      for (const d of pieces(panel.t, curve.values, x, y, view)) {
+      parts.push(range(panel.t, curve, x, y, span));
+      for (const d of pieces(panel.t, curve.values, x, y, span)) {
         parts.push(`<path d="${d}" fill="none" stroke="${printed(curve.colour)}" stroke-width="${curve.width}"${dashed(curve.dash)}/>`);
       }
     }

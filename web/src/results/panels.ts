@@ -1,8 +1,11 @@
 /** Which panels a result has, and what is drawn in each. */
 
-import type { Output, Table, Valid } from "../engine/protocol";
+import type { Output, Scenario, Table, Valid } from "../engine/protocol";
+import { lookOf } from "./columns";
 import { DASHES, linesOf, STATES, styled, styleOf, type Line } from "./looks";
-import { jainOverTime, rowsBy, throughputs } from "./metrics";
+import { competing, jainOverTime } from "./metrics";
+import { rowsBy, throughputs } from "./rates";
+import { survival, transfersOf } from "./transfers";
 import { pathsOf } from "../runs";
 
 /** A line with one value for each time; with several seeds also the range over them. */
@@ -38,7 +41,17 @@ export interface Panel {
   isKeyed?: boolean;
   /** The maximum of the axis. */
   most?: number;
+  /** When the warm-up ends, s; what happens before does not count. */
+  warmup?: number;
+  /** Instead of the time of the run: `t` are durations, on a logarithmic axis from one to another. */
+  durations?: [number, number];
 }
+
+/** What the time before the end of the warm-up is called, as in dumbbell.figures. */
+export const WARMUP = "warm-up";
+
+/** The points of a curve of completion times. */
+const POINTS = 400;
 
 /** More flows than this cannot be told apart: these are drawn, of each [[flow]] in turn. */
 export const MOST_FLOWS = 12;
@@ -138,22 +151,47 @@ export function panelsOf(checked: Valid, outputs: Output[], inner: string): Pane
   const count = Math.max(...looks.map(({ flow }) => flow)) + 1;
   const series = (column: string, scale: number) => (output: Output) =>
     sampled(timesOf(output), output.tables["series"] ?? {}, column, count, scale);
+  const throughput = lookOf("throughput");
   const rates = (output: Output): Lines => {
     const { t, rates } = throughputs(output, scenario);
-    return [t, rates.map((line) => numbers(line, 1e-6))];
+    return [t, rates.map((line) => numbers(line, throughput.scale))];
   };
   const panels = [
     flowPanel(looks, outputs, "windows", "Congestion window", "packets", series("cwnd", 1)),
-    flowPanel(looks, outputs, "throughputs", "Throughput", "Mbit/s", rates),
+    flowPanel(looks, outputs, "throughputs", throughput.title, throughput.unit, rates),
   ];
   const [first] = outputs;
   const bands = first ? states(first, looks) : [];
   if (bands.length) panels.push({ id: "states", title: "BBR's state", unit: outputs.length > 1 ? `seed ${first?.seed}` : "", t: panels[0]?.t ?? [], curves: [], bands });
   panels.push(roundTripPanel(looks, outputs, checked, series("srtt", 1e3)));
   scenario.links.forEach((link, number) => panels.push(queuePanel(outputs, number, link.name, scenario.links.length)));
-  if (scenario.flows.length > 1) panels.push(jainPanel(outputs, checked));
+  if (outputs.some((output) => competing(output, scenario).length > 1)) panels.push(jainPanel(outputs, checked));
   if (inner) panels.push(flowPanel(looks, outputs, "internals", inner, "", (output) => internals(output, inner, count)));
-  return panels;
+  const warmup = (scenario.warmup_ns ?? 0) / 1e9;
+  return [...panels.map((panel) => (warmup ? { ...panel, warmup } : panel)), ...completionPanel(looks, outputs, scenario)];
+}
+
+/** What share of the transfers of all seeds is complete within a time; no panel without transfers. */
+function completionPanel(looks: FlowLook[], outputs: Output[], scenario: Scenario): Panel[] {
+  const runs = outputs.map((output) => transfersOf(output, scenario));
+  const found = looks.map((look) => ({ look, transfers: runs.flatMap((run) => run.get(look.flow) ?? []) }));
+  const some = found.filter(({ transfers }) => transfers.length);
+  const all = some.flatMap(({ transfers }) => transfers).filter(({ time }) => time > 0);
+  if (!all.length) return [];
+  const [low, high] = all.reduce(([least, most], { isComplete, time }) => [isComplete ? Math.min(least, time) : least, Math.max(most, time)], [Infinity, 0]);
+  const begin = Math.min(low, high) / 1.2; // none may be complete
+  const durations: [number, number] = [begin, high * 1.2];
+  const t = Array.from({ length: POINTS }, (_, at) => begin * ((high * 1.2) / begin) ** (at / (POINTS - 1)));
+  const curves = some.map(({ look, transfers }) => {
+    const left = survival(transfers);
+    let next = 0;
+    const values = t.map((time) => {
+      while (next < left.length && (left[next]?.[0] ?? 0) <= time) next += 1;
+      return 100 * (1 - (left[next - 1]?.[1] ?? 1));
+    });
+    return { ...look, name: look.label, values };
+  });
+  return [{ id: "completion-times", title: "Completion times", unit: "% of transfers", t, curves, most: 100, durations }];
 }
 
 /** Round-trip times; those of a multipath flow are its subflows'. */
@@ -188,11 +226,12 @@ function queuePanel(outputs: Output[], number: number, name: string, count: numb
 }
 
 function jainPanel(outputs: Output[], { scenario }: Valid): Panel {
-  const windows = outputs.map((output) => throughputs(output, scenario, true));
-  const lines = windows.map(({ rates }) => numbers(jainOverTime(rates), 1));
-  const curve = { name: "Jain's index", flow: -1, colour: "ink", width: 1.2, dash: [] };
-  const t = windows.map((one) => one.t).sort((a, b) => b.length - a.length)[0] ?? [];
-  return { id: "jain", title: "Jain's index", unit: "", t, curves: [{ ...curve, ...over(lines) }], most: 1 };
+  const found = outputs.map((output) => jainOverTime(output, scenario));
+  const { title } = lookOf("jain");
+  const curve = { name: title, flow: -1, colour: "ink", width: 1.2, dash: [] };
+  const t = found.map((one) => one.t).sort((a, b) => b.length - a.length)[0] ?? [];
+  const isOfAll = outputs.every((output) => competing(output, scenario).length === scenario.flows.length);
+  return { id: "jain", title, unit: isOfAll ? "" : "without flows of transfers", t, curves: [{ ...curve, ...over(found.map(({ index }) => numbers(index, 1))) }], most: 1 };
 }
 
 /** The rows of an internal variable, as a table of its own. */

@@ -31,6 +31,7 @@ export function Results({ checked, outputs, dark, stale, view, show }: Props) {
   const variable = names.includes(view.variable) ? view.variable : "";
   const panels = useMemo(() => panelsOf(checked, shown, variable), [checked, outputs, seed, variable]);
   const { hidden } = view;
+  const lastOverTime = panels.findLastIndex(({ durations }) => !durations);
   return (
     <section class={stale ? "results stale" : "results"} aria-label="Results">
       <div class="bar">
@@ -58,7 +59,7 @@ export function Results({ checked, outputs, dark, stale, view, show }: Props) {
         </div>
       </div>
       {panels.map((panel, at) => (
-        <Figure key={panel.id} name={fileName(checked.experiment.title)} panel={panel} view={{ span: zoom.span, hidden, dark }} last={at === panels.length - 1} zoom={zoom.set} pick={(at) => show({ at, paused: beginning().paused })} />
+        <Figure key={panel.id} name={fileName(checked.experiment.title)} panel={panel} view={{ span: zoom.span, hidden, dark }} last={at >= lastOverTime} zoom={zoom.set} pick={(at) => show({ at, paused: beginning().paused })} />
       ))}
       <Tables checked={checked} outputs={shown} />
     </section>

@@ -1,52 +1,46 @@
 /** What flows and links achieved, as `dumbbell run` and `compare` print it. */
 
 import type { Output, Valid } from "../engine/protocol";
+import { columnsOf, lookOf, type Column } from "./columns";
 import { alike } from "./format";
 import { styleOf } from "./looks";
 import { dotOf } from "./panels";
-import { mean, summarise, type Estimate, type FlowSummary, type LinkSummary } from "./metrics";
+import type { LinkSummary } from "./links";
+import { competing, mean, summarise, type Estimate, type FlowSummary, type Summary } from "./metrics";
+import { transfersOf, type TransferSummary } from "./transfers";
 
-export interface Column<T> {
-  key: keyof T;
-  title: string;
-  unit: string;
-  scale: number;
-}
-
-export const FLOWS: Column<FlowSummary>[] = [
-  { key: "throughput", title: "Throughput", unit: "Mbit/s", scale: 1e-6 },
-  { key: "queue_delay_mean", title: "Queueing delay", unit: "ms", scale: 1e3 },
-  { key: "queue_delay_p95", title: "p95 queueing delay", unit: "ms", scale: 1e3 },
-  { key: "rtt_mean", title: "Mean RTT", unit: "ms", scale: 1e3 },
-  { key: "retransmission_share", title: "Retransmitted", unit: "%", scale: 1e2 },
-  { key: "timeouts", title: "Timeouts", unit: "", scale: 1 },
-  { key: "took", title: "Completion time", unit: "s", scale: 1 },
-];
+export const FLOWS = columnsOf<FlowSummary>("throughput", "queue_delay_mean", "queue_delay_p95", "rtt_mean", "retransmission_share", "timeouts", "took");
 
 export const LINKS: Column<LinkSummary>[] = [
-  { key: "utilisation", title: "Utilisation", unit: "%", scale: 1e2 },
-  { key: "queue_mean", title: "Mean queue", unit: "kB", scale: 1e-3 },
-  { key: "dropped", title: "Dropped", unit: "packets", scale: 1 },
-  { key: "lost", title: "Lost at random", unit: "packets", scale: 1 },
-  { key: "marked", title: "Marked", unit: "packets", scale: 1 },
+  ...columnsOf<LinkSummary>("utilisation", "queue_mean", "dropped", "lost"),
+  { ...lookOf("dropped"), key: "marked", title: "Marked" },
 ];
+
+export const TRANSFERS = columnsOf<TransferSummary>("transfers", "completed_share", "completion_p50", "completion_p95", "completion_p99", "slowdown_mean", "slowdown_p99");
 
 /** More flows than this are shown together with those of the same [[flow]] table. */
 const MOST_ROWS = 20;
 
-export function Cells<T>({ columns, rows }: { columns: Column<T>[]; rows: { head: preact.ComponentChildren; values: T[] }[] }) {
+interface CellsProps<T> {
+  columns: Column<T>[];
+  rows: { head: preact.ComponentChildren; values: T[] }[];
+  /** What the rows are. */
+  of?: string;
+}
+
+export function Cells<T>({ columns, rows, of = "" }: CellsProps<T>) {
   const used = columns.filter(({ key }) =>
-    rows.some(({ values }) => values.some((one) => Number.isFinite(one[key]) && (key !== "marked" || one[key]))),
+    rows.some(({ values }) => values.some((one) => !Number.isNaN(one[key] ?? NaN) && (key !== "marked" || one[key]))),
   );
-  const cells = used.map(({ key, scale }) => {
+  const cells = used.map(({ key, scale, decimals }) => {
     const found = rows.map(({ values }) => mean(values.map((one) => (one[key] as number) * scale)));
-    return { found, format: alike(found.map(({ value }) => value)) };
+    return { found, format: alike(found.map(({ value }) => value), decimals) };
   });
   return (
     <table>
       <thead>
         <tr>
-          <th scope="col" />
+          <th scope="col">{of}</th>
           {used.map(({ title, unit }) => (
             <th scope="col" class="number" key={title}>
               {title}
@@ -104,6 +98,28 @@ export function FlowName({ name, cc, colour }: Pick<Group, "name" | "cc"> & { co
   );
 }
 
+/** The completion times of flows of transfers. */
+function Transfers({ checked, outputs, summaries }: { checked: Valid; outputs: Output[]; summaries: Summary[] }) {
+  const rows = groupsOf(checked).flatMap(({ numbers, name, cc }) => {
+    const values = summaries.flatMap(({ transfers }) => numbers.flatMap((number) => transfers[number] ?? []));
+    return values.length ? [{ head: <FlowName name={name} cc={cc} colour={dotOf(checked, numbers[0] ?? 0)} />, values }] : [];
+  });
+  if (!rows.length) return null;
+  const all = outputs.flatMap((output) => [...transfersOf(output, checked.scenario).values()].flat());
+  const incomplete = all.filter(({ isComplete }) => !isComplete).length;
+  return (
+    <>
+      <div class="scroll" tabIndex={0} role="region" aria-label="Transfers">
+        <Cells of="Flow of transfers" columns={TRANSFERS} rows={rows} />
+      </div>
+      <p class="soft small">
+        {incomplete > 0 && `Not complete at the end: ${incomplete} of ${all.length} transfers. They count as longer than until then (Kaplan and Meier), and a percentile that the run is too short for is a dash. `}
+        Slowdown: the completion time over that of an idle path; its mean is that of the complete transfers.
+      </p>
+    </>
+  );
+}
+
 const startsOf = ({ scenario }: Valid): Set<number> => new Set(scenario.flows.map(({ start_ns }) => start_ns ?? 0));
 
 export function Tables({ checked, outputs }: { checked: Valid; outputs: Output[] }) {
@@ -118,15 +134,18 @@ export function Tables({ checked, outputs }: { checked: Valid; outputs: Output[]
     values: summaries.map((summary) => summary.links[number] as LinkSummary),
   }));
   const jain = mean(summaries.map((summary) => summary.jain));
-  const rate = mean(summaries.map((summary) => summary.together / 1e6));
+  const { scale, unit } = lookOf("throughput");
+  const rate = mean(summaries.map((summary) => summary.together * scale));
+  const isOfAll = outputs.every((output) => competing(output, checked.scenario).length === checked.scenario.flows.length);
   return (
     <div class="tables">
       <div class="scroll" tabIndex={0} role="region" aria-label="Flows">
         <Cells columns={FLOWS} rows={rows} />
       </div>
-      {Number.isFinite(jain.value) && (
+      {checked.scenario.flows.length > 1 && (
         <p class="soft">
-          All flows together {alike([rate.value])(rate.value)} Mbit/s; Jain’s index <b>{jain.value.toFixed(3)}</b>
+          All flows together {alike([rate.value])(rate.value)} {unit}
+          {Number.isFinite(jain.value) && <>; {lookOf("jain").title}{isOfAll || " without flows of transfers"} <b>{jain.value.toFixed(3)}</b></>}
           {Number.isFinite(jain.half) && ` ±${jain.half.toFixed(3)}`}
           {startsOf(checked).size > 1 && ". Throughput: each flow from its start to its end; together: over the whole run."}
         </p>
@@ -134,6 +153,7 @@ export function Tables({ checked, outputs }: { checked: Valid; outputs: Output[]
       <div class="scroll" tabIndex={0} role="region" aria-label="Links">
         <Cells columns={LINKS} rows={linkRows} />
       </div>
+      <Transfers checked={checked} outputs={outputs} summaries={summaries} />
       {checked.experiment.warmup && <p class="soft small">The first {checked.experiment.warmup} do not count (warm-up).</p>}
       {outputs.length > 1 && <p class="soft small">Means of {outputs.length} seeds and their 95 % intervals (Student’s t).</p>}
     </div>

@@ -1,14 +1,14 @@
 /** The form: what most scenarios differ in. It changes keys in the text of the file. */
 
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Facts, LinkSpec, Problem, Valid } from "../engine/protocol";
 import { styleOf } from "../results/looks";
 import { dotOf } from "../results/panels";
 import { groupsOf } from "../results/table";
-import { baseRtt, pathsOf, pathRtt } from "../runs";
+import { baseRtt, pathsOf, pathRtt, rateOf } from "../runs";
 import { rateText, seconds, short, timeText, withUnit } from "./quantities";
 import { valuesOf } from "./schema";
-import { addFlow, hasKey, isInline, removeFlow, setKey } from "./text";
+import { addFlow, hasKey, isInline, removeFlow, setKey, textOf } from "./text";
 
 interface Props {
   text: string;
@@ -118,6 +118,20 @@ function Slider({ label, value, low, high, shown, zero, disabled, title, set, ..
 /** AQMs as the literature writes them. */
 const AQM_TITLES: Record<string, string> = { cake: "CAKE", codel: "CoDel", dualpi2: "DualPI2", fq_codel: "FQ-CoDel", fq_pie: "FQ-PIE", pie: "PIE", red: "RED", step: "step marking" };
 
+/** Kinds of path as the literature writes them. */
+const PATH_TITLES: Record<string, string> = { wifi: "Wi-Fi", lte: "LTE", "5g": "5G (millimetre waves)", cable: "cable modem", leo: "satellite (LEO)", policer: "policer" };
+/** What templates set. A key that is written beside a template takes precedence. */
+const OF_TEMPLATES = ["rate", "rates", "trace", "delay", "reroutes", "queue", "loss", "jitter", "burst", "medium"];
+
+/** The file with a template in a link, or without: then with what the template set, as far as the form has it. */
+function withTemplate(text: string, at: number, template: string, link: LinkSpec): string {
+  const bare = [...OF_TEMPLATES, "template"].reduce((before, key) => setKey(before, "link", at, key, null), text);
+  if (template) return setKey(bare, "link", at, "template", template);
+  const rate = rateOf(link);
+  const keys = { rate: rate ? rateText(rate) : "10 Mbit/s", delay: timeText(link.delay_ns / 1e9), queue: "1 BDP" };
+  return Object.entries(keys).reduce((before, [key, value]) => setKey(before, "link", at, key, value), bare);
+}
+
 /** The longest base RTT of the flows that cross a link, by which a BDP is meant. */
 function rttOf(checked: Valid, link: string): number {
   const crossing = checked.scenario.flows.flatMap(pathsOf).filter(({ path }) => path.includes(link));
@@ -144,13 +158,38 @@ function withRtt(text: string, { scenario, names }: Valid, { delay_ns }: LinkSpe
   return next;
 }
 
+/** The menu of templates. */
+function PathKind({ kind, facts, choose }: { kind: string; facts: Facts | null; choose: (kind: string) => void }) {
+  return (
+    <label class="choice">
+      <span>Kind of path</span>
+      <select value={kind} title={facts?.explanations[kind]} onChange={(event) => choose(event.currentTarget.value)}>
+        <option value="">none</option>
+        {valuesOf(facts?.schema ?? {}, "link.template").map((name) => (
+          <option key={name} value={name}>
+            {PATH_TITLES[name] ?? name}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
 function LinkFields({ text, checked, problems, facts, change, at }: Props & { checked: Valid; at: number }) {
   const link = checked.scenario.links[at];
   const keys = checked.experiment.link[at];
   if (!link || !keys) return null;
   const set = (key: string, value: string | number | null) => change(setKey(text, "link", at, key, value));
   const rtt = rttOf(checked, link.name);
-  const rate = link.rate_bps ?? Math.max(...(link.rates ?? []).map(([, bps]) => bps), 0);
+  const rate = rateOf(link);
+  const kind = textOf(text, "link", at, "template").split("(")[0]?.trim() ?? "";
+  const isRateDead = !!(link.rates || link.trace_ms);
+  const isDelayDead = !!link.reroutes?.length;
+  /** Why a slider is dead. */
+  const dead = (varies: string): { shown: string; title: string } =>
+    kind
+      ? { shown: `set by ${kind}`, title: `The template sets it; write it into the template in the file: template = "${kind}(...)"` }
+      : { shown: varies, title: "The file sets it, and it varies; write one value in its place in the file" };
   const bdp = (rate * rtt) / 8;
   const bytes = bytesOf(link.queue, rate);
   const alone = checked.scenario.links.length === 1;
@@ -167,11 +206,12 @@ function LinkFields({ text, checked, problems, facts, change, at }: Props & { ch
   const aqms = valuesOf(facts?.schema ?? {}, "link.aqm").filter((name) => name !== "none"); // tail drop
   return (
     <div class="fields">
-      <Slider label="Rate" value={rate} low={1e6} high={1e9} shown={link.rates ? "varies" : link.trace_ms ? "trace" : rate ? rateText(rate) : "no limit"} disabled={!!(link.rates || link.trace_ms)} set={(value) => set("rate", rateText(value))} write={(value) => set("rate", withUnit(value, "Mbit/s"))} {...field("rate")} />
+      <PathKind kind={kind} facts={facts} choose={(name) => change(withTemplate(text, at, name, link))} />
+      <Slider label="Rate" value={rate} low={1e6} high={1e9} shown={rate ? rateText(rate) : "no limit"} {...(isRateDead ? dead(link.rates ? "varies" : "trace") : {})} disabled={isRateDead} set={(value) => set("rate", rateText(value))} write={(value) => set("rate", withUnit(value, "Mbit/s"))} {...field("rate")} />
       {alone ? (
-        <Slider label="RTT" value={rtt} low={1e-3} high={0.4} shown={timeText(rtt)} title="The round-trip time without queues" set={setDelay} write={writeDelay} problems={problems} wrong={({ key }) => /\.(delay|rtt)$/.test(key)} />
+        <Slider label="RTT" value={rtt} low={1e-3} high={0.4} shown={timeText(rtt)} title="The round-trip time without queues" {...(isDelayDead ? dead("varies") : {})} disabled={isDelayDead} set={setDelay} write={writeDelay} problems={problems} wrong={({ key }) => /\.(delay|rtt)$/.test(key)} />
       ) : (
-        <Slider label="Delay" value={link.delay_ns / 1e9} low={1e-4} high={0.2} shown={timeText(link.delay_ns / 1e9)} title="One way" set={setDelay} write={writeDelay} {...field("delay")} />
+        <Slider label="Delay" value={link.delay_ns / 1e9} low={1e-4} high={0.2} shown={timeText(link.delay_ns / 1e9)} title="One way" {...(isDelayDead ? dead("varies") : {})} disabled={isDelayDead} set={setDelay} write={writeDelay} {...field("delay")} />
       )}
       <Slider
         label="Queue"
@@ -179,7 +219,7 @@ function LinkFields({ text, checked, problems, facts, change, at }: Props & { ch
         low={0.1}
         high={32}
         shown={Number.isNaN(bytes) ? "unlimited" : `${short(bytes / bdp)} BDP`}
-        title={Number.isNaN(bytes) ? "" : `${short(bytes / 1e3)} kB; 1 BDP is ${short(bdp / 1e3)} kB`}
+        title={!bdp ? "A link without a rate has no queue" : Number.isNaN(bytes) ? "" : `${short(bytes / 1e3)} kB; 1 BDP is ${short(bdp / 1e3)} kB`}
         disabled={!bdp}
         set={(value) => set("queue", `${short(value)} BDP`)}
         write={(value) => set("queue", withUnit(value, "BDP"))}
@@ -314,17 +354,25 @@ function ExperimentFields({ text, checked, problems, facts, change }: Props & { 
 
 export function Form(props: Props) {
   const { text, checked } = props;
-  const [chosen, choose] = useState(0);
+  /** The name of the link that the user has chosen. */
+  const [chosen, choose] = useState("");
+  const all = checked?.scenario.links ?? [];
+  /** The bottleneck, while the links are the same ones: a slider that changes a rate shows the same link. */
+  const slowest = useMemo(() => {
+    const rates = all.map((link) => rateOf(link) || Infinity);
+    return Math.max(rates.indexOf(Math.min(...rates)), 0);
+  }, [all.map(({ name }) => name).join("\n")]);
   if (!checked) return <p class="soft">The form follows when the file is valid.</p>;
   if (isInline(text)) return <p class="soft">The form changes links and flows that begin with [[link]] and [[flow]]; this file writes them in another way.</p>;
   const { links } = checked.scenario;
-  const at = Math.min(chosen, links.length - 1);
+  const found = links.findIndex(({ name }) => name === chosen);
+  const at = found < 0 ? slowest : found;
   return (
     <div class="form">
       {links.length > 1 && (
         <label class="choice">
           <span>Link</span>
-          <select value={at} onChange={(event) => choose(Number(event.currentTarget.value))}>
+          <select value={at} onChange={(event) => choose(links[Number(event.currentTarget.value)]?.name ?? "")}>
             {links.map(({ name }, number) => (
               <option key={name} value={number}>
                 {name}

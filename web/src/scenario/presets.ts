@@ -11,7 +11,7 @@ export interface Preset {
 /** All scenarios, the exercises first. */
 export const presets = (starter: string): Preset[] => [
   ...made,
-  { group: "Templates", name: "The file that dumbbell init writes", text: starter },
+  { group: "Basics", name: "The file that dumbbell init writes", text: starter },
 ];
 
 export const [FIRST] = made as [Preset];

@@ -150,5 +150,14 @@ export function hasKey(text: string, section: Section, at: number, key: string):
   return !!span && findKey(lines, span, key) >= 0;
 }
 
+/** The text that a key of the `at`-th section is; empty if it has none or another value. */
+export function textOf(text: string, section: Section, at: number, key: string): string {
+  const lines = text.split("\n");
+  const span = sections(lines, section)[at];
+  const line = span ? findKey(lines, span, key) : -1;
+  const [, , found = ""] = /=\s*(["'])(.*?)\1/.exec(lines[line] ?? "") ?? [];
+  return found;
+}
+
 /** Whether the links or the flows are written in another way than as [[link]] and [[flow]]. */
 export const isInline = (text: string): boolean => ["link", "flow"].some((key) => hasKey(text, "experiment", 0, key));

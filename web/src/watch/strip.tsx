@@ -3,7 +3,7 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Hops, Valid } from "../engine/protocol";
 import { variable } from "../results/looks";
-import { rowsBy } from "../results/metrics";
+import { rowsBy } from "../results/rates";
 import { significant } from "../results/format";
 import { flowLooks } from "../results/panels";
 
