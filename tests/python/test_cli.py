@@ -261,6 +261,13 @@ def test_run_says_what_a_bdp_is(tmp_path: Path, queue: str, said: str) -> None:
     assert bool(said) == ("BDP" in printed)
 
 
+def test_a_template_with_a_queue_of_packets_or_of_a_time_has_no_bdp(tmp_path: Path) -> None:
+    for template in ("wifi", "cable"):
+        text = f'duration = "1 s"\nlink = [{{ name = "l", template = "{template}" }}]\n'
+        (tmp_path / "a.toml").write_text(f'{text}[[flow]]\ncc = "reno"\n')
+        assert "BDP" not in output_of("run", "a.toml", "--overwrite", cwd=tmp_path)
+
+
 @pytest.mark.parametrize(
     ("topic", "parts"),
     [

@@ -211,7 +211,7 @@ def test_the_old_names_of_plot_are_errors_that_name_the_new_one(tmp_path: Path) 
     [
         (["--x", "rat"], '--x: no axis is called "rat" (did you mean "rate"?)'),
         (["--x", "cc", "--y", "cc"], "a heat map needs two different axes"),
-        (["--metric", "jane"], 'Referenced column "jane" not found'),
+        (["--metric", "jane"], 'no metric of a run is called "jane" (did you mean "jain"?)'),
         (["--where", "rate > 1e9"], "no run matches --where; rate has 2e+06, 4e+06 (bit/s)"),
         (["--where", "rate = '2 Mbits'"], "rate is a number in bit/s: rate = 2e+06"),
         (["--by", "cc"], "--by: is for lines, delay, cdf and boxes; heat has --x, --y, --metric"),

@@ -83,8 +83,8 @@ def copy_sources(sources: Mapping[str, str], folder: Path) -> None:
         sources: As a resolved experiment has them.
         folder: That of the result or the sweep.
     """
-    here = Path.cwd()
     for name, digest in sources.items():
+        here = Path.cwd()
         for file in _sources(name, digest):
             place = file.relative_to(here) if file.is_relative_to(here) else Path(file.name)
             copy = folder / SOURCES / place

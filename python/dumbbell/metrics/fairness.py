@@ -66,8 +66,8 @@ def jain_over_time(result: SampledRuns, *, width: float = 1.0, since: float = 0.
         since: Where the first window begins, s.
 
     Returns:
-        Columns seed, window, t (the end of the window, s), jain: 1 in a window in which none of
-        them delivered anything.
+        Columns seed, window, t (the end of the window, s), jain; null if no flow delivered
+        anything.
 
     Raises:
         ValueError: As `windows`.

@@ -5,7 +5,7 @@ import { linkSummaries, type LinkSummary } from "./links";
 import { beginOf, endOf, rateBetween, rowsBy, throughputs } from "./rates";
 import { transferSummaries, type TransferSummary } from "./transfers";
 
-/** Jain's index: 1 if all are equal, 1/n if one has everything. */
+/** Jain's index: 1 if all are equal, 1/n if one has everything; NaN if all are 0. */
 export function jain(rates: number[]): number {
   const greatest = Math.max(...rates);
   if (!(greatest > 0)) return NaN;
