@@ -11,7 +11,8 @@ import pytest
 from command import complaint_of
 
 import dumbbell
-from dumbbell import ExperimentError, OverwriteError, Result, metrics
+from dumbbell import ExperimentError, OverwriteError, Result, ResultError, metrics
+from dumbbell.sweeps.query import query
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -130,6 +131,16 @@ def test_transfers_that_do_not_end_are_in_the_table_and_in_no_bar() -> None:
     bars = [panel for panel in found.plot().axes if "completion" in panel.get_xlabel()]
     assert len(bars) == 2
     assert all(jain > 0.5 for jain in found.runs["jain"])  # of the two flows, without the transfers
+
+
+def test_the_folder_of_a_comparison_is_told_from_that_of_a_result(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    dumbbell.compare(["reno", "cubic"], duration="1 s", out=out)
+    said = rf"it holds those of {out}/cubic, {out}/reno; name one of them"
+    with pytest.raises(ResultError, match=said):
+        Result.load(out)
+    with pytest.raises(ResultError, match=said):
+        query("from flows", out)
 
 
 def test_results_are_written_into_folders_and_another_comparison_is_refused(

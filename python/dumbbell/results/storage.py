@@ -197,13 +197,19 @@ def _files(folder: Path) -> list[str]:
     return names
 
 
+def of_several(folder: Path) -> str:
+    """Which results lie in a folder, such as one of `dumbbell compare`; empty if none does."""
+    there = sorted(str(file.parent) for file in folder.glob("*/meta.json"))
+    return f"it holds those of {', '.join(there)}; name one of them" if there else ""
+
+
 def load(folder: str | Path) -> tuple[Experiment, dict[str, Any], dict[str, Any]]:
     """Reads the experiment, ``meta.json`` and the tables of a result folder."""
     path = Path(folder)
     if missing := [name for name in sorted(_FILES) if not (path / name).is_file()]:
         problem = "it is a file" if path.is_file() else "there is no such folder"
         if path.is_dir():
-            problem = f"it lacks {', '.join(missing)}"
+            problem = of_several(path) or f"it lacks {', '.join(missing)}"
         elif path.is_file() and path.suffix == ".toml":
             again = f"dumbbell run {shlex.quote(str(path))}"
             problem = f"it is an experiment file; make the folder with: {again}"

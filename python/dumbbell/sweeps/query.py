@@ -13,7 +13,7 @@ import polars as pl
 from dumbbell.errors import DumbbellError, ResultError
 from dumbbell.metrics import summary
 from dumbbell.results.result import Result, invalid_runs
-from dumbbell.results.storage import read_meta
+from dumbbell.results.storage import of_several, read_meta
 from dumbbell.results.tables import OPTIONAL, TABLES, columns_of
 from dumbbell.sweeps.dataset import PLAN, Dataset, is_dataset
 
@@ -97,6 +97,7 @@ def _views(folder: Path, sql: str) -> tuple[dict[str, str], dict[str, pl.DataFra
     views = {name: f"from {_read([file])}" for name, file in files.items() if file.is_file()}
     if not views:
         problem = "it holds no tables" if folder.is_dir() else "there is no such folder"
+        problem = of_several(folder) or problem
         raise ResultError(f"{folder}: is neither a result nor a sweep: {problem}")
     made = {}
     said = read_meta(folder) if (folder / "meta.json").is_file() else {}
