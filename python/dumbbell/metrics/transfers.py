@@ -43,7 +43,7 @@ def completion_times(result: SampledRuns) -> pl.DataFrame:
 
 
 def times_of(transfers: pl.DataFrame, flows: pl.DataFrame) -> pl.DataFrame:
-    """`completion_times` of rows of transfers; `flows` are those of `with_paths`."""
+    """`completion_times` of rows of transfers; `flows` have the columns `PATH` too."""
     start = pl.col("start")
     took = pl.col("completed") - start
     idle = pl.col("round_trips") * pl.col("base_rtt") + 8 * pl.col("bytes") / pl.col("rate")
@@ -77,7 +77,7 @@ def transfer_summary(result: SampledRuns) -> pl.DataFrame:
 
 
 def summary_of(times: pl.DataFrame, flows: pl.DataFrame) -> pl.DataFrame:
-    """`transfer_summary` of rows of `times_of`; `flows` are those of `with_paths`."""
+    """`transfer_summary` of rows of `times_of`; `flows` have the columns `PATH` too."""
     each = times.group_by(FLOW, maintain_order=True).agg(
         *over_transfers(), offered=pl.col("bytes").sum()
     )
@@ -118,7 +118,8 @@ def _quantile(elapsed: pl.Expr, share: float) -> pl.Expr:
 def survival(elapsed: pl.Expr) -> pl.Expr:
     """The share of transfers that is not complete after each `elapsed`, from the shortest on.
 
-    The estimate of Kaplan and Meier; where two are equal, one that is complete comes first.
+    The estimate of Kaplan and Meier, of rows of `completion_times`; where two are equal, one that
+    is complete comes first.
     """
     ended = _in_order(_IS_COMPLETE, elapsed).cast(pl.Float64)
     at_risk = pl.len() - pl.int_range(pl.len())
@@ -177,7 +178,7 @@ _OTHERS: Final = {
 }
 
 PATH: Final = ("rate", "round_trips", "run_end")
-"""The columns that flows of transfers have beside their own: the mean rate of the slowest link of
+"""What completion times need of a flow beside its own columns: the mean rate of the slowest link of
 the path (bit/s, null without), the round trips of a transfer on an idle path, the run's end (s)."""
 
 
