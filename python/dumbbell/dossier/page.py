@@ -172,10 +172,16 @@ def draw(of: Dossier, one: Evidence) -> Figure:
         # The limit is in sight, and so are the paths around it.
         right = min(max(every), 6 * limit * column.scale) or max(every)
         axes.set_xlim(min(*every, 0.0), max(right, 1.2 * limit * column.scale) or 1.0)
+        if of.cc in groups:
+            axes.lines[0].set(linewidth=2.0, zorder=3)  # the algorithm in question
         axes.legend(loc="lower right")
     axes.axvline(limit * column.scale, color=figures.FAINT, linestyle="--", linewidth=0.9)
     axes.set_ylabel("share of the paths")
     axes.set_xlabel(column.heading)
+    farther = sum(value > axes.get_xlim()[1] for value in groups.get(of.cc, []))
+    if farther:
+        where = f"{words.label(of.cc)} on {farther} of {len(groups[of.cc])} paths farther right"
+        axes.set_xlabel(f"{column.heading}\n{where}")
     return figure
 
 

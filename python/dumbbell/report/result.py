@@ -110,7 +110,7 @@ def _result_page(
     ]
     experiment = result.experiment
     toml = experiment.to_toml(defaults=True)
-    summary = Summary.of(result)
+    summary, fragment = Summary.of(result), fragment_of(experiment)
     return ResultPage(
         id=f"result-{number}",
         name=name,
@@ -124,16 +124,17 @@ def _result_page(
         toml=toml,
         meta=result.meta,
         invalid=result.invalid_reasons,
-        commands=_commands(place),
-        fragment=fragment_of(experiment),
+        commands=_commands(place, is_in_page=bool(fragment)),
+        fragment=fragment,
     )
 
 
-def _commands(place: str) -> list[tuple[str, str]]:
+def _commands(place: str, *, is_in_page: bool) -> list[tuple[str, str]]:
     quoted, file = shlex.quote(place), shlex.quote(f"{place}/experiment.toml")
+    lab = [("Open it in the laboratory", f"dumbbell lab --open {file}")]
     return [
         ("Run it again", f"dumbbell run {file}"),
-        ("Open it in the laboratory", f"dumbbell lab --open {file}"),
+        *(lab if is_in_page else []),
         ("Its figure, for a paper", f"dumbbell plot {quoted} overview --format pdf"),
         ("Its tables as CSV", f"dumbbell export {quoted} --format csv"),
     ]
