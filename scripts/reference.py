@@ -13,7 +13,7 @@ import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dumbbell import _core, metrics
+from dumbbell import _core, cc, metrics
 from dumbbell.dossier import words
 from dumbbell.dossier.clauses import clauses
 from dumbbell.dossier.packs import FOLDER as PACKS
@@ -45,6 +45,7 @@ def make(request: str) -> str:
         "algorithm-options": algorithm_options,
         "crates": crates,
         "columns": columns,
+        "fields": fields,
         "metrics": metric_list,
         "terms": terms,
         "measures": measures,
@@ -200,6 +201,17 @@ def columns(table: str) -> str:
         if name not in ("seed", "flow", "cc", "link")
     ]
     return _table(("column", "unit", "meaning"), rows)
+
+
+def fields(name: str) -> str:
+    """The attributes of what a class of `dumbbell.cc` is given, such as ``Path``."""
+    members = sorted(vars(getattr(cc, name)).items())
+    rows = [
+        (f"`{name}`", _cell((inspect.getdoc(member) or "").replace("\n", " ")))
+        for name, member in members
+        if inspect.isgetsetdescriptor(member)
+    ]
+    return _table(("attribute", "what it is"), rows)
 
 
 def terms() -> str:

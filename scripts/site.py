@@ -89,10 +89,9 @@ def measures() -> str:
 
 
 def interface() -> str:
-    """`dumbbell.cc`: the classes to derive from, and the facts that they receive."""
+    """`dumbbell.cc`: the classes to derive from."""
     parts = []
     tiers = (cc.WindowRule, cc.RoundControl, cc.CongestionControl)
-    facts = [getattr(cc, name) for name in cc.__all__ if getattr(cc, name) not in tiers]
     for tier in tiers:
         parts.append(f"## {tier.__name__}\n\n{_prose(inspect.getdoc(tier) or '')}\n")
         for name, member in inspect.getmembers(tier, inspect.isfunction):
@@ -102,14 +101,6 @@ def interface() -> str:
                 parts.append(
                     f"### {tier.__name__}.{name}\n\n```python\n{name}{signature}\n```\n\n{said}\n"
                 )
-    for fact in facts:
-        rows = [
-            f"| `{name}` | {(inspect.getdoc(member) or '').replace(chr(10), ' ')} |"
-            for name, member in vars(fact).items()
-            if inspect.isgetsetdescriptor(member)
-        ]
-        table = "\n".join(["| attribute | what it is |", "|---|---|", *rows])
-        parts.append(f"## {fact.__name__}\n\n{inspect.getdoc(fact)}\n\n{table}\n")
     return "\n".join(parts)
 
 
