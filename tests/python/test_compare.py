@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
@@ -121,6 +121,17 @@ def test_traffic_beside_shows_how_long_short_transfers_take() -> None:
     left = metrics.group_throughput(rival)["throughput"].item()
     assert found.runs["rival_throughput"][0] == left
     assert "p99" in str(found.table())
+
+
+def test_transfers_have_the_algorithm_that_is_asked_for() -> None:
+    settings: dict[str, Any] = {"traffic": "poisson(load=0.3)", "duration": "2 s"}
+    for asked, used in (("same", ["reno", "bbr"]), ("vegas", ["vegas", "vegas"])):
+        found = dumbbell.compare(["reno", "bbr"], traffic_cc=asked, **settings)
+        flows = [result.experiment.flows[-1] for result in found.results.values()]
+        assert [flow.cc for flow in flows] == used
+    with pytest.raises(ExperimentError, match="no algorithm is called") as error:
+        dumbbell.compare(["reno"], traffic_cc="renu", **settings)
+    assert error.value.key == "traffic_cc"
 
 
 def test_transfers_that_do_not_end_are_in_the_table_and_in_no_bar() -> None:

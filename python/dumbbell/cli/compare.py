@@ -42,6 +42,9 @@ def compare_algorithms(
     traffic: Annotated[
         str | None, Option(help="Short transfers beside them, such as 'poisson(load=0.3)'.")
     ] = None,
+    traffic_cc: Annotated[
+        str, Option(help="Algorithm of the short transfers; 'same': that of the flows.")
+    ] = "cubic",
     duration: Annotated[str, Option(help="Length of each run.")] = "60 s",
     warmup: Annotated[
         str | None, Option(help="How much of the start of each run does not count, such as '10 s'.")
@@ -72,7 +75,10 @@ def compare_algorithms(
     algorithms = options.split_algorithms(cc)
     link = {"rate": rate, "rtt": rtt, "queue": queue, "aqm": aqm, "loss": loss}
     link |= {"template": template} if template else {}
+    if traffic is None:
+        options.refuse_given(context, ("traffic_cc",), "goes with --traffic")
     load = {"flows": flows, "traffic": traffic, "duration": duration, "warmup": warmup}
+    load |= {"traffic_cc": traffic_cc} if traffic else {}
     question: dict[str, Any] = link | load | {"stack": stack, "ecn": ecn, "seeds": seeds or 1}
     is_picture = out is not None and out.suffix in options.PICTURES
     if out is not None:  # results in a folder are checked one by one
@@ -132,7 +138,9 @@ def _title(found: Comparison, question: dict[str, Any], against: str | None) -> 
     parts.append(f"queue {question['queue'] or result.experiment.links[0].queue}")
     where = f"{', '.join(parts)}{'' if aqm in {None, 'none'} else f' with {aqm}'}"
     beside = f", each against as many of {against}" if against else ""
-    beside += f", beside transfers by cubic, {MEAN_SIZE} on average, {traffic}" if traffic else ""
+    if traffic:
+        by = {"same": "the same"}.get(question["traffic_cc"], question["traffic_cc"])
+        beside += f", beside transfers by {by}, {MEAN_SIZE} on average, {traffic}"
     of_each = f"{question['flows']} flow(s) of each algorithm"
     warmup = result.experiment.warmup
     counts = f", of which the first {warmup} do not count" if warmup else ""

@@ -175,6 +175,7 @@ def compare(
     loss: float | str = 0,
     flows: int = 2,
     traffic: str | None = None,
+    traffic_cc: str | type = "cubic",
     duration: str = "60 s",
     warmup: str | None = None,
     stack: str = "linux",
@@ -206,8 +207,9 @@ def compare(
             ``"none"``.
         loss: The probability of random loss, such as ``0.01`` or ``"1 %"``.
         flows: How many flows of each algorithm share the link.
-        traffic: How short transfers by CUBIC arrive beside them, such as ``"poisson(load=0.3)"``;
+        traffic: How short transfers arrive beside them, such as ``"poisson(load=0.3)"``;
             their sizes are lognormal with a mean of 100 kB and a sigma of 1.5.
+        traffic_cc: The algorithm of these transfers; ``"same"`` for that of the flows.
         duration: How long each run lasts, such as ``"60 s"``.
         warmup: How long at the start of a run nothing counts, such as ``"10 s"``.
         stack: The TCP stack.
@@ -245,7 +247,8 @@ def compare(
         options = {} if ecn == "off" else {"ecn": ecn}
         others: dict[str, Any] = {"duration": duration, "warmup": warmup, "seeds": seeds}
         others |= {"stack": stack, "stack_options": options}
-        experiments = [_experiment(group, link, rtt, flows, traffic, **others) for group in groups]
+        web = None if traffic is None else (traffic, name_of(traffic_cc))
+        experiments = [_experiment(group, link, rtt, flows, web, **others) for group in groups]
     names = [*algorithms, *(f"{name} alone" for name in rivals)]
     every = run_into(
         experiments,
@@ -302,21 +305,30 @@ def _experiment(
     link: Link,
     rtt: str | None,
     count: int,
-    traffic: str | None,
+    traffic: tuple[str, str] | None,
     **others: Any,
 ) -> Experiment:
-    """`count` flows of an algorithm on the link, beside as many of a second one and `traffic`."""
+    """`count` flows of an algorithm on the link, beside as many of a second one and `traffic`.
+
+    That is how transfers arrive, and their algorithm, or ``same``.
+    """
     flows = [
         _flow(name, cc, rtt=rtt, repeat=count)
         for name, cc in zip(("flow", "against"), algorithms, strict=False)
     ]
     if traffic is not None:
-        flows.append(Flow(name="traffic", cc="cubic", rtt=rtt, arrivals=traffic, sizes=_SIZES))
+        arrivals, cc = traffic
+        cc = algorithms[0] if cc == "same" else cc
+        flows.append(_flow("traffic", cc, rtt=rtt, arrivals=arrivals, sizes=_SIZES))
     return Experiment(links=[link], flows=flows, start_jitter="100 ms", **others).resolve()
 
 
+_OF_FLOW: Final = {"flow": "cc", "against": "against", "traffic": "traffic_cc"}
+"""By the name of a flow, the argument that has its algorithm."""
+
+
 def _flow(name: str, cc: str, **others: Any) -> Flow:
-    with _arguments({"cc": "against"} if name == "against" else {}):
+    with _arguments({"cc": _OF_FLOW[name], "arrivals": "traffic"}):
         return Flow(name=name, cc=cc, transport="udt" if _core.needs_udt(cc) else "tcp", **others)
 
 

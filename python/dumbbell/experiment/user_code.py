@@ -76,8 +76,8 @@ def explain(cc: str) -> str:
 def copy_sources(sources: Mapping[str, str], folder: Path) -> None:
     """Copies the files of algorithms of the user into a folder ``sources`` of another one.
 
-    They lie there as they do in the current folder, so that who has a copy of a result or a sweep
-    can run it again in ``sources``. A file whose hash is not that in `sources` is not copied.
+    They lie there as they do in the current folder, so that a copy of the result or the sweep runs
+    again in ``sources``. A file whose hash is not that in `sources` is not copied.
 
     Args:
         sources: As a resolved experiment has them.
