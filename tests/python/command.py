@@ -46,6 +46,7 @@ def dumbbell(*arguments: str | Path, cwd: Path) -> Done:
     with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
         warnings.resetwarnings()
         patch.chdir(cwd)
+        patch.delenv("COLUMNS", raising=False)  # whatever the terminal of these tests is
         patch.setattr(sys, "argv", [str(DUMBBELL), *words])
         patch.setattr(sys, "stdout", printed)
         patch.setattr(sys, "stderr", said)

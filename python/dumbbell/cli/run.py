@@ -118,7 +118,7 @@ def _show(result: Result, written: Experiment, until: Until | None) -> None:
     """Prints what flows and links achieved."""
     from dumbbell import metrics
     from dumbbell.engine.runner import values_of
-    from dumbbell.results.summary import Summary, several_compete, spans, summary_tables
+    from dumbbell.results.summary import Summary, spans, summary_tables
 
     flows, links = metrics.summary(result), metrics.link_summary(result)
     runs = metrics.run_summary(result, flows, links)
@@ -135,7 +135,7 @@ def _show(result: Result, written: Experiment, until: Until | None) -> None:
         output.print_table(title, table)
     notes = []
     if len(result.flow_names) > 1:
-        notes.append(_together(runs, with_jain=several_compete(result)))
+        notes.append(_together(runs))
     notes += [*spans(result), *_bdp(written, result.experiment)]
     if notes:
         output.print_text("\n".join(["", *notes]))
@@ -168,10 +168,10 @@ def _tell_invalid(result: Result) -> None:
         output.print_line(f"\nInvalid, {reason}")
 
 
-def _together(runs: pl.DataFrame, *, with_jain: bool) -> str:
+def _together(runs: pl.DataFrame) -> str:
     """What all flows achieved together."""
     rate = f"All flows together {_mean(runs, 'throughput')} Mbit/s"
-    has_jain = with_jain and runs["jain"].count() > 0
+    has_jain = runs["jain"].count() > 0
     return f"{rate}; Jain's index {_mean(runs, 'jain')}" if has_jain else rate
 
 

@@ -40,15 +40,15 @@ def fairness(result: Runs) -> pl.DataFrame:
     Flows of transfers do not count: what they send depends on what arrives.
 
     Returns:
-        Columns seed, jain; null where no time is common to all flows, none delivered anything in
-        it, or all of them are of transfers.
+        Columns seed, jain; null for fewer than two flows, and where no time is common to all or
+        none delivered anything in it.
     """
     seeds = competing(result, result.flows).group_by("seed", maintain_order=True)
     spans = seeds.agg(since=pl.col("begin").max(), until=pl.col("end").min())
     since, until = pl.col("since"), pl.col("until")
     rates = rates_between(result, {"delivered": "rate"}, since, until, spans.filter(until > since))
     shares = competing(result, rates).group_by("seed").agg(pl.col("rate").fill_null(0.0))
-    index = {seed: jain(rates) for seed, rates in shares.iter_rows()}
+    index = {seed: jain(rates) for seed, rates in shares.iter_rows() if len(rates) > 1}
     every = result.flows["seed"].unique(maintain_order=True)
     rows = [(seed, index.get(seed)) for seed in every]
     found = pl.DataFrame(rows, schema={"seed": pl.UInt64, "jain": pl.Float64}, orient="row")

@@ -49,14 +49,9 @@ class Summary:
 
     @classmethod
     def of(cls, result: Result) -> Summary:
-        """Computes what `result` is judged by; Jain's index only of several flows that compete."""
-        jain = metrics.fairness(result) if several_compete(result) else pl.DataFrame()
-        return cls(metrics.summary(result), metrics.link_summary(result), jain)
-
-
-def several_compete(result: Result) -> bool:
-    """Whether there are several flows besides those of transfers."""
-    return metrics.competing(result, result.flows)["flow"].n_unique() > 1
+        """Computes what `result` is judged by."""
+        flows, links = metrics.summary(result), metrics.link_summary(result)
+        return cls(flows, links, metrics.fairness(result))
 
 
 def _marked(cc: str) -> str:
@@ -156,7 +151,7 @@ def _flows(result: Result, summary: Summary, label: Callable[[str], str]) -> Tab
     )
     rows = [[flow, label(str(cc)), *row] for flow, cc, *row in means(each, by, columns)]
     notes = []
-    jain = [] if summary.jain.is_empty() else summary.jain["jain"].drop_nulls().to_list()
+    jain = summary.jain["jain"].drop_nulls().to_list()
     if jain:
         notes.append(f"Jain's index {Column.of('jain').format(metrics.mean(jain).value)}.")
     notes += spans(result)

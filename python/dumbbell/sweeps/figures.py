@@ -92,7 +92,7 @@ def draw(
     if kind not in FIGURES:
         raise DumbbellError(f"{unknown('figure', kind, list(FIGURES))}; these are those of a sweep")
     _refuse_unused(kind, x=x, y=y, by=by, metric=metric)
-    metric = metric or "jain"
+    metric = metric or ("jain" if dataset.table("runs")["jain"].count() else "throughput")
     if kind == "heat":
         x, y = _heat_axes(list(axes), x, y)
         return kind, _heat(_chart(dataset, metric, None, where), dataset.plan, x, y, width)
