@@ -207,8 +207,8 @@ def assert_same_metrics(result: Result, there: dict[str, Any], name: str) -> Non
     whole = metrics.windows(result, width=width, whole=True)
     whole = whole.filter(pl.col("flow").is_in(competing)).group_by("window").len()
     shared = set(whole.filter(pl.col("len") > 1)["window"])
-    known = metrics.jain_over_time(result, width=width).drop_nulls("jain")
-    over_time = known.select("window", "jain").iter_rows()
+    indices = metrics.jain_over_time(result, width=width).drop_nulls("jain")
+    over_time = indices.select("window", "jain").iter_rows()
     assert there_over_time == pytest.approx({k: one for k, one in over_time if k in shared}), name
 
 
