@@ -11,7 +11,7 @@ import inspect
 import re
 import tomllib
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dumbbell import _core, cc, metrics
 from dumbbell.dossier import words
@@ -44,6 +44,7 @@ def make(request: str) -> str:
         "algorithms": algorithms,
         "algorithm-options": algorithm_options,
         "crates": crates,
+        "layers": layers,
         "columns": columns,
         "fields": fields,
         "metrics": metric_list,
@@ -170,17 +171,38 @@ def algorithm_options() -> str:
 def crates() -> str:
     """The Rust crates: what each is for, and which of the others it uses."""
     rows = []
-    for file in sorted((ROOT / "crates").glob("*/Cargo.toml")):
-        crate = tomllib.loads(file.read_text())
-        name = crate["package"]["name"]
-        uses = sorted(
-            other.removeprefix("dumbbell-")
-            for other in crate.get("dependencies", {})
-            if other.startswith("dumbbell-")
-        )
-        where = f"[`{name}`](../../crates/{file.parent.name}/Cargo.toml)"
+    for folder, (crate, uses) in _crates().items():
+        where = f"[`{crate['package']['name']}`](../../crates/{folder}/Cargo.toml)"
         rows.append((where, _cell(crate["package"]["description"]), ", ".join(uses)))
     return _table(("crate", "what it is for", "uses"), rows)
+
+
+def _crates() -> dict[str, tuple[dict[str, Any], list[str]]]:
+    """By its folder, each crate's manifest and the other crates that it uses."""
+    found = {}
+    for file in sorted((ROOT / "crates").glob("*/Cargo.toml")):
+        crate = tomllib.loads(file.read_text())
+        names = sorted(crate.get("dependencies", {}))
+        uses = [name.removeprefix("dumbbell-") for name in names if name.startswith("dumbbell-")]
+        found[file.parent.name] = (crate, uses)
+    return found
+
+
+def layers() -> str:
+    """The layers of both languages, lowest first: crates by what they use, modules as linted."""
+    left = {name: set(uses) for name, (_, uses) in _crates().items()}
+    of_rust: list[list[str]] = []
+    while left:
+        above = sorted(name for name, uses in left.items() if not uses & left.keys())
+        of_rust.append(above)
+        left = {name: uses for name, uses in left.items() if name not in above}
+    lint = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    of_python = [layer.split(" | ") for layer in reversed(lint["contracts"][0]["layers"])]
+    rows = [
+        (language, "; ".join(", ".join(f"`{name}`" for name in layer) for layer in ordered))
+        for language, ordered in (("Rust", of_rust), ("Python", of_python))
+    ]
+    return _table(("", "layers, lowest first"), rows)
 
 
 def metric_list() -> str:
