@@ -1,6 +1,6 @@
 """CUBIC (RFC 9438) as a class: a start for algorithms that change a part of it.
 
-dumbbell compare --cc 'cubic(arithmetic=exact),cubic:Cubic,cubic:Cubic(beta=0.8)'
+dumbbell compare --cc 'cubic(arithmetic=exact),examples/cubic.py:Cubic'
 """
 
 from collections.abc import Mapping

@@ -48,12 +48,12 @@ _INTRODUCTION: Final = """\
 # Algorithms by RFC 9743
 
 The verdicts of [dossiers](../reference/dossiers.md) on the built-in algorithms with their defaults,
-{paths} random paths for each scenario. A number is the share of paths in % that are beyond a
-limit, by the clause's measure with the largest. **Bold**: evidence against, as with a confidence
-of 95 % more than a tenth of all such paths are beyond. Plain: evidence for, less than a tenth. In
-brackets: open. =: what others are compared with. It is no ranking: the limits are ours, and some
-clauses ask for what an algorithm was not made for. Coupled algorithms are left out, because the
-scenarios have one path.
+{paths} random paths for each scenario. A number belongs to the clause's worst measure: the share of
+paths beyond its limit, in %. **Bold**: evidence against, as with a confidence of 95 % more than a
+tenth of all such paths are beyond. Plain: evidence for, less than a tenth. In brackets: open. `=`:
+the others are compared with this algorithm, so it has no verdict. It is no ranking: the limits are
+ours, and some clauses do not suit what an algorithm is for. Coupled algorithms are left out,
+because the scenarios have one path.
 
 ![Shares of paths beyond the limits, by algorithm and clause](../figures/dossiers.svg)
 

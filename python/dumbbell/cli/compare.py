@@ -139,7 +139,7 @@ def _title(found: Comparison, question: dict[str, Any], against: str | None) -> 
     where = f"{', '.join(parts)}{'' if aqm in {None, 'none'} else f' with {aqm}'}"
     beside = f", each against as many of {against}" if against else ""
     if traffic:
-        by = {"same": "the same"}.get(question["traffic_cc"], question["traffic_cc"])
+        by = {"same": "the same algorithm"}.get(question["traffic_cc"], question["traffic_cc"])
         beside += f", beside transfers by {by}, {MEAN_SIZE} on average, {traffic}"
     of_each = f"{question['flows']} flow(s) of each algorithm"
     warmup = result.experiment.warmup
@@ -157,6 +157,8 @@ def _print(
     title = _title(found, question, against)
     output.print_table(f"{title}{output.mean_of(counts)}", found.table())
     notes = ["Throughput: all flows of an algorithm together. Delays: one-way, per packet."]
+    if question.get("traffic"):
+        notes.append("The transfers count in the utilisation, not in throughput and Jain's index.")
     if found.rival is not None:
         rival = found.rival.experiment.flows[0].cc
         notes.append(f"Harm: the share of its throughput alone that {rival} loses beside it.")
@@ -184,7 +186,7 @@ def _seeds(found: Comparison, template: str | None) -> list[str]:
         return ["One seed: --seeds 10 adds intervals."]
     name = template.partition("(")[0] if template else ""
     if name and "\n  seed " in _core.explain(name):
-        return [f'All seeds have the same path: "{name}(seed=2)" is another one.']
+        return [f"All seeds have the same path; another one is that of {name} with seed=2."]
     return []
 
 

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from dumbbell.results.result import Result
 
 INCOMPLETE: Final = (
-    "Some transfers were not complete at the end: they count as longer than until then (Kaplan and "
-    "Meier), and a percentile that the run is too short for is a dash."
+    "Some transfers were still running at the end. Percentiles count each as longer than its time "
+    "so far (Kaplan and Meier); a dash means that too few have finished for that percentile."
 )
 """What to know about percentiles of completion times."""
 
@@ -91,7 +91,7 @@ def _transfers(result: Result, label: Callable[[str], str]) -> Table:
         [flow, label(str(cc)), *row]
         for flow, cc, *row in means(summary, ["flow", "cc"], _OF_TRANSFERS)
     ]
-    note = "Slowdown: the completion time over that of an idle path."
+    note = "Slowdown: the completion time over the least possible."
     if summary["completed_share"].min() != 1:
         note += f" {INCOMPLETE}"
     columns = [Column("Flow of transfers"), Column("Algorithm"), *map(Column.of, _OF_TRANSFERS)]

@@ -191,7 +191,7 @@ function Ranking({ rows, seeds, choose }: { rows: Rows; seeds: number; choose: (
         ) : (
           "In the order of throughput."
         )}
-        {hasTransfers && ". Completed, p99: of all transfers; those that were not complete count as longer than until the end."}
+        {hasTransfers && ". Completed, p99: of all transfers; those still running at the end count as longer than their time so far."}
         {seeds > 1
           ? " Means over the seeds and their 95 % intervals (Student’s t)."
           : " One seed: write more for intervals."}

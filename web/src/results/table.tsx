@@ -113,8 +113,8 @@ function Transfers({ checked, outputs, summaries }: { checked: Valid; outputs: O
         <Cells of="Flow of transfers" columns={TRANSFERS} rows={rows} />
       </div>
       <p class="soft small">
-        {incomplete > 0 && `Not complete at the end: ${incomplete} of ${all.length} transfers. They count as longer than until then (Kaplan and Meier), and a percentile that the run is too short for is a dash. `}
-        Slowdown: the completion time over that of an idle path; its mean is that of the complete transfers.
+        {incomplete > 0 && `Still running at the end: ${incomplete} of ${all.length} transfers. Percentiles count each as longer than its time so far (Kaplan and Meier); a dash means that too few have finished for that percentile. `}
+        Slowdown: the completion time over the least possible; its mean is that of the complete transfers.
       </p>
     </>
   );
