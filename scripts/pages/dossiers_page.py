@@ -22,7 +22,7 @@ from dumbbell.dossier.bench import Bench
 from dumbbell.dossier.clauses import clauses
 from dumbbell.dossier.evaluation import Evaluation
 from dumbbell.dossier.outcome import Finding
-from dumbbell.dossier.verdict import Share
+from dumbbell.dossier.verdict import Share, largest
 from dumbbell.dossier.words import label, with_unit
 from dumbbell.experiment.files import write_text
 from dumbbell.figures import styled, svg
@@ -156,9 +156,8 @@ def _shares(data: dict[str, Any]) -> pl.DataFrame:
         for clause in clauses():
             verdict = found["clauses"][clause.section]
             counted = [one for one in clause.measures if one.reference != cc]
-            shares = [Share(*found["measures"][one.id][:2]) for one in counted]
-            most = max((one.value for one in shares if one.verdict == verdict), default=None)
-            rows.append((cc, clause.section, verdict, most))
+            most = largest((Share(*found["measures"][one.id][:2]) for one in counted), verdict)
+            rows.append((cc, clause.section, verdict, most and most.value))
     return pl.DataFrame(rows, ["cc", "section", "verdict", "share"], orient="row")
 
 

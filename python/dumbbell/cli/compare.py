@@ -102,20 +102,16 @@ def compare_algorithms(
         output.print_warnings(f"{name}: {warning}" for warning in one.warnings)
         if json:
             output.print_warnings(f"{name}: invalid, {reason}" for reason in one.invalid_reasons)
+    title = _title(found, question, against)
     if json:
         _print_json(found, {"wall_s": wall, "question": question}, until)
     else:
-        _print(found, question, against, until)
+        _print(found, title, question, until)
     if out is not None:
         from dumbbell.figures import FINE, save
 
         file = out if is_picture else out / "comparison.svg"
-        save(
-            found.plot(_title(found, question, against)),
-            file.with_suffix(""),
-            [file.suffix[1:]],
-            dpi=FINE,
-        )
+        save(found.plot(title), file.with_suffix(""), [file.suffix[1:]], dpi=FINE)
         if not json:
             output.print_line(f"The picture is {file}")
 
@@ -147,23 +143,20 @@ def _title(found: Comparison, question: dict[str, Any], against: str | None) -> 
     return f"{where}: {of_each}{beside}, {question['duration']}{counts}"
 
 
-def _print(
-    found: Comparison, question: dict[str, Any], against: str | None, until: Until | None
-) -> None:
+def _print(found: Comparison, title: str, question: dict[str, Any], until: Until | None) -> None:
     from dumbbell.engine.compare import values_of
-    from dumbbell.results.summary import INCOMPLETE
+    from dumbbell.results.summary import still_running
 
     counts = found.runs["algorithm"].value_counts()["count"]
-    title = _title(found, question, against)
     output.print_table(f"{title}{output.mean_of(counts)}", found.table())
     notes = ["Throughput: all flows of an algorithm together. Delays: one-way, per packet."]
-    if question.get("traffic"):
+    if question["traffic"]:
         notes.append("The transfers count in the utilisation, not in throughput and Jain's index.")
     if found.rival is not None:
         rival = found.rival.experiment.flows[0].cc
         notes.append(f"Harm: the share of its throughput alone that {rival} loses beside it.")
-    if "completed_share" in found.runs.columns and found.runs["completed_share"].min() != 1:
-        notes.append(INCOMPLETE)
+    if question["traffic"]:
+        notes += still_running(found.runs)
     notes += _seeds(found, question.get("template"))
     output.print_line()
     for note in notes:

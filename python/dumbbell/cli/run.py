@@ -118,7 +118,7 @@ def _show(result: Result, written: Experiment, until: Until | None) -> None:
     """Prints what flows and links achieved."""
     from dumbbell import metrics
     from dumbbell.engine.runner import values_of
-    from dumbbell.results.summary import INCOMPLETE, Summary, spans, summary_tables
+    from dumbbell.results.summary import Summary, spans, still_running, summary_tables
 
     flows, links = metrics.summary(result), metrics.link_summary(result)
     runs = metrics.run_summary(result, flows, links)
@@ -136,8 +136,8 @@ def _show(result: Result, written: Experiment, until: Until | None) -> None:
     notes = []
     if len(result.flow_names) > 1:
         notes.append(_together(runs))
-    if result.transfers.width and metrics.transfer_summary(result)["completed_share"].min() != 1:
-        notes.append(INCOMPLETE)
+    if result.transfers.width:
+        notes += still_running(metrics.transfer_summary(result))
     notes += [*spans(result), *_bdp(written, result.experiment)]
     if notes:
         output.print_text("\n".join(["", *notes]))

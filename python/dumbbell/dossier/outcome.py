@@ -24,6 +24,7 @@ from dumbbell.dossier.verdict import (
     Share,
     Verdict,
     combined,
+    largest,
     together,
 )
 from dumbbell.dossier.words import label, ranges
@@ -132,19 +133,12 @@ class Finding:
         """The verdict on an algorithm, by all measures."""
         return together(one.verdict(cc) for one in self.evidence)
 
-    def most(self, cc: str) -> Share | None:
-        """The largest share of the measures that have the verdict; None without one to show."""
-        verdict = self.verdict(cc)
-        if verdict in {"reference", "not tested"}:
-            return None
-        shares = [one.shares[cc] for one in self.evidence if one.verdict(cc) == verdict]
-        return max(shares, key=lambda share: share.value)
-
     def mark(self, cc: str) -> str:
         """The verdict for a table, with the share of paths that are beyond the limit."""
-        most = self.most(cc)
-        mark = MARKS[self.verdict(cc)]
-        return f"{mark} {100 * most.value:.0f} %" if most else mark
+        verdict = self.verdict(cc)
+        counted = (one for one in self.evidence if one.measure.reference != cc)
+        most = largest((one.shares[cc] for one in counted if cc in one.shares), verdict)
+        return f"{MARKS[verdict]} {100 * most.value:.0f} %" if most else MARKS[verdict]
 
     def beside(self, cc: str) -> Comparison:
         """How the algorithm compares with a standard one, by all measures."""

@@ -177,11 +177,10 @@ def draw(of: Dossier, one: Evidence) -> Figure:
         axes.legend(loc="lower right")
     axes.axvline(limit * column.scale, color=figures.FAINT, linestyle="--", linewidth=0.9)
     axes.set_ylabel("share of the paths")
-    axes.set_xlabel(column.heading)
-    farther = sum(value > axes.get_xlim()[1] for value in groups.get(of.cc, []))
-    if farther:
-        where = f"{words.label(of.cc)} on {farther} of {len(groups[of.cc])} paths farther right"
-        axes.set_xlabel(f"{column.heading}\n{where}")
+    own = groups.get(of.cc, [])
+    farther = sum(value > axes.get_xlim()[1] for value in own)
+    note = f"\n{words.label(of.cc)} on {farther} of {len(own)} paths farther right"
+    axes.set_xlabel(f"{column.heading}{note if farther else ''}")
     return figure
 
 

@@ -102,6 +102,12 @@ class Share:
         return "against" if self.low > TOLERATED else "inconclusive"
 
 
+def largest(shares: Iterable[Share], verdict: Verdict) -> Share | None:
+    """The largest of the shares that are evidence for this verdict; None without one."""
+    having = (share for share in shares if share.paths and share.verdict == verdict)
+    return max(having, key=lambda share: share.value, default=None)
+
+
 @dataclass(frozen=True)
 class Pair:
     """An algorithm beside a standard one on the same paths.

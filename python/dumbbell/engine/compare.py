@@ -134,10 +134,11 @@ class Comparison:
             pl.col(drawn).drop_nulls()
         )
         with figures.styled():
-            figure, panels = figures.panels(
+            figure, rows = figures.panels(
                 -(-len(drawn) // 2), 2, width=figures.PAGE, height=height, share_y=True
             )
-            for metric, panel in zip(drawn, (one for row in panels for one in row), strict=False):
+            panels = [panel for row in rows for panel in row]
+            for metric, panel in zip(drawn, panels, strict=False):
                 bars = [
                     _bar(name, figures.style_of(name).label, runs, metric)
                     for name, runs in values.select("algorithm", metric).iter_rows()
@@ -148,7 +149,7 @@ class Comparison:
                     style = figures.style_of(self.rival.experiment.flows[0].cc)
                     column = Column.of(metric, title=f"Throughput left to {style.label}")
                 panel.set_xlabel(column.heading)
-            for panel in [one for row in panels for one in row][len(drawn) :]:
+            for panel in panels[len(drawn) :]:
                 panel.set_visible(False)
             if title:
                 figure.suptitle(textwrap.fill(title, 100), fontsize="medium")

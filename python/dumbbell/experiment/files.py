@@ -21,6 +21,9 @@ _SHAPE: Final = "an experiment file is TOML with a duration, a [[link]] and a [[
 
 def read_text(path: Path) -> str:
     """The text of an experiment file."""
+    if path.suffix == ".py":
+        problem = "is a Python file; name a class of it in an experiment"
+        raise ExperimentError(f'{problem}: cc = "{path}:CLASS"')
     if path.is_dir():
         inside = path / "experiment.toml"
         hint = f"; to run it again, name {inside}" if inside.is_file() else f"; {_SHAPE}"

@@ -291,9 +291,6 @@ class Experiment(_Table):
                 names file, line, key, and what would be valid, for all errors of the file.
         """
         with in_file(path):
-            if Path(path).suffix == ".py":
-                problem = "is a Python file; name a class of it in an experiment"
-                raise ExperimentError(f'{problem}: cc = "{path}:CLASS"')
             text = read_text(Path(path))
         with experiment_errors():
             parsed = _core.ParsedExperiment.from_toml(text, str(path), overrides or [])

@@ -151,22 +151,26 @@ def _digest(cls: type) -> str:
 def _values(name: str, cls: type, options: Mapping[str, str]) -> dict[str, Any]:
     """The values of a class's options: of the types that its constructor is annotated with."""
     signature = inspect.signature(cls)
-    known = {option.name: option for option in _options(signature)}
-    has = ", ".join(f"{key} ({_valid(option)})" for key, option in known.items()) or "no options"
-    takes_any = any(option.kind is option.VAR_KEYWORD for option in known.values())
-    for key in options:
-        if key not in known and not takes_any:
-            near = did_you_mean(key, list(known))
-            raise DumbbellError(f'{name} has no option "{key}"{near}; it has {has}')
     try:
         signature.bind(None, **options)
     except TypeError as error:
-        raise DumbbellError(f"{name}: {error}; it has {has}") from None
+        problem = _misfit(_options(signature), options) or f": {error}"
+        valid = (f"{option.name} ({_valid(option)})" for option in _options(signature))
+        raise DumbbellError(f"{name}{problem}; it has {', '.join(valid) or 'no options'}") from None
     parameters = signature.parameters
     return {
         key: _value(f"{name}: option {key}", text, parameters.get(key))
         for key, text in options.items()
     }
+
+
+def _misfit(known: Sequence[inspect.Parameter], given: Iterable[str]) -> str:
+    """What is wrong with the first given option that is not known; empty if all are."""
+    names = [option.name for option in known]
+    if any(option.kind is option.VAR_KEYWORD for option in known):
+        return ""
+    strange = [key for key in given if key not in names]
+    return f' has no option "{strange[0]}"{did_you_mean(strange[0], names)}' if strange else ""
 
 
 def _options(signature: inspect.Signature) -> list[inspect.Parameter]:

@@ -86,11 +86,8 @@ def _overview(summary: Summary, experiment: Experiment) -> list[list[Cell]]:
     together = metrics.over_flows(summary.flows.with_columns(flows), ["flow", "cc", "seed"])
     used = summary.links.group_by("seed").agg(pl.col("utilisation").max())
     for table in (used, summary.jain):
-        if not table.is_empty():
-            together = together.join(table, on="seed", how="left", maintain_order="left")
-    # Neither links nor, of a single flow, fairness is always known.
-    missing = [pl.lit(None).alias(name) for name in SHOWN if name not in together.columns]
-    rows = means(together.with_columns(missing), ["flow", "cc"], SHOWN)
+        together = together.join(table, on="seed", how="left", maintain_order="left")
+    rows = means(together, ["flow", "cc"], SHOWN)
     among = [str(cc) for _, cc, *_ in rows]
     return [[flow, labelled(str(cc), among), *cells] for flow, cc, *cells in rows]
 

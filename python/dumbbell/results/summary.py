@@ -17,12 +17,6 @@ if TYPE_CHECKING:
     from dumbbell.experiment.model import Experiment
     from dumbbell.results.result import Result
 
-INCOMPLETE: Final = (
-    "Some transfers were still running at the end. Percentiles count each as longer than its time "
-    "so far (Kaplan and Meier); a dash means that too few have finished for that percentile."
-)
-"""What to know about percentiles of completion times."""
-
 _MOST_FLOWS: Final = 20
 """More flows than this are shown together with those of the same [[flow]] table."""
 
@@ -91,11 +85,21 @@ def _transfers(result: Result, label: Callable[[str], str]) -> Table:
         [flow, label(str(cc)), *row]
         for flow, cc, *row in means(summary, ["flow", "cc"], _OF_TRANSFERS)
     ]
-    note = "Slowdown: the completion time over the least possible."
-    if summary["completed_share"].min() != 1:
-        note += f" {INCOMPLETE}"
+    notes = ["Slowdown: the completion time over the least possible."]
+    notes += [*still_running(summary), *([MEANS] if len(result.seeds) > 1 else [])]
     columns = [Column("Flow of transfers"), Column("Algorithm"), *map(Column.of, _OF_TRANSFERS)]
-    return Table(columns, rows, f"{note} {MEANS}" if len(result.seeds) > 1 else note)
+    return Table(columns, rows, " ".join(notes))
+
+
+def still_running(summary: pl.DataFrame) -> list[str]:
+    """What to know about percentiles if not all transfers are complete, by `completed_share`."""
+    if summary["completed_share"].min() == 1:
+        return []
+    return [
+        "Some transfers were still running at the end. Percentiles count each as longer than its "
+        "time so far (Kaplan and Meier); a dash means that too few have finished for that "
+        "percentile."
+    ]
 
 
 def _media(result: Result, label: Callable[[str], str]) -> Table:

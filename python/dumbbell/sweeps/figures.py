@@ -257,10 +257,10 @@ def _chart(dataset: Dataset, metric: str, by: str | None, where: str | None, *mo
         same = "flows.point = runs.point and flows.seed = runs.seed"
         part = f"sum(delivered) filter (cc = '{cc}') / sum(delivered)"
         sql = f"(select {part} from flows where {same})"
-    elif metric not in dataset.table("runs").columns:
+    elif metric not in METRICS and metric not in (every := dataset.table("runs")).columns:
         if metric.isidentifier():
-            known = measured(dataset.table("runs"))
-            raise DumbbellError(f"--metric: {unknown('metric of a run', metric, known)}")
+            problem = unknown("metric of a run", metric, measured(every))
+            raise DumbbellError(f"--metric: {problem}")
         sql, key, column = metric, "value", Column(metric)
     axes, tables = dataset.axes, {}
     if by is not None and by not in axes:
