@@ -19,6 +19,15 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
     assert complaint_of("run", "no.toml", cwd=tmp_path) == "no.toml: there is no such file"
 
 
+@pytest.mark.parametrize("command", ["run", "sweep", "check"])
+def test_a_python_file_in_the_place_of_an_experiment_is_refused(
+    command: str, tmp_path: Path
+) -> None:
+    (tmp_path / "mine.py").write_text("class Mine: ...\n")
+    said = complaint_of(command, "mine.py", cwd=tmp_path)
+    assert said.startswith("mine.py: is a Python file; name a class of it in an experiment")
+
+
 def test_a_directory_instead_of_a_file_is_named(file: Path, tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     said = complaint_of("run", "folder", cwd=tmp_path)
