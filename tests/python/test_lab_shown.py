@@ -45,6 +45,10 @@ def test_a_link_opens_in_the_page_that_is_there(browser: Browser, folder: Path) 
     own = Shared(TWO.replace('"bbr3"', '"own.js:Mine"'), "class Mine extends WindowRule {}")
     browser.evaluate(f"location.hash = {json.dumps(to_fragment(own))}")
     browser.wait_for("document.querySelector('.status')?.innerText.includes('code of its own')")
+    # While the page keeps the scenario before in the address, too.
+    kept = f"history.replaceState(null, '', {json.dumps('#' + to_fragment(own))})"
+    browser.evaluate(f"location.hash = {json.dumps(link)}; {kept}")
+    browser.wait_for(f"{DONE} && document.querySelector('.presets').innerText.includes('a link')")
     browser.evaluate(f"location.hash = {json.dumps(link[:60])}")
     browser.wait_for("document.querySelector('.problems')?.innerText.startsWith('the link is')")
 

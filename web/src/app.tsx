@@ -79,9 +79,10 @@ function useAddress(source: Source, view: View, open: (fragment: string) => void
     return () => clearTimeout(later);
   }, [source, view]);
   useEffect(() => {
-    const changed = (): void => {
+    const changed = ({ newURL }: HashChangeEvent): void => {
       step.current = false;
-      latest.current(location.hash);
+      // By now `keep` may have put the scenario before in the address.
+      latest.current(new URL(newURL).hash);
     };
     addEventListener("hashchange", changed);
     return () => removeEventListener("hashchange", changed);
