@@ -21,6 +21,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -39,6 +40,8 @@ _KNOWN = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 _BTF = Path("/sys/kernel/btf/vmlinux")
 _SUFFIX = ".bpf.o"
 _NAME = re.compile(r"\w+", re.ASCII)
+# How long the kernel may take to forget an algorithm, in seconds; it does so in the background.
+_FORGETS = 2.0
 # From <linux/capability.h>.
 _CAPABILITIES = {"CAP_NET_ADMIN": 12, "CAP_PERFMON": 38, "CAP_BPF": 39}
 
@@ -156,8 +159,13 @@ def load(names: Iterable[str], *, keep: bool = False, private: bool = False) -> 
 
 
 def unload(names: Iterable[str]) -> None:
-    """Takes kept algorithms out of the kernel; those of the user have the kernel's names."""
-    for name in names:
+    """Takes kept algorithms out of the kernel; those of the user have the kernel's names.
+
+    Waits until the kernel has forgotten them, at most two seconds: where a running process has
+    loaded one too, it stays until that process ends.
+    """
+    wanted = list(names)
+    for name in wanted:
         if not _is_kept(name):
             _check_name(name)
         pin = _PINS / name
@@ -171,6 +179,14 @@ def unload(names: Iterable[str]) -> None:
         except OSError as error:
             problem = f"{name} cannot be unloaded: removing {pin} failed: {error.strerror}"
             raise BpfError(f"{problem}; run this as root") from None
+    deadline = time.monotonic() + _FORGETS
+    while _in_kernel(wanted) and time.monotonic() < deadline:
+        time.sleep(0.01)
+
+
+def _in_kernel(wanted: Iterable[str]) -> bool:
+    ours = names()
+    return not known().isdisjoint(kernel_name(name) if name in ours else name for name in wanted)
 
 
 def _check_name(name: str) -> None:
