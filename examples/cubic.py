@@ -12,7 +12,7 @@ from dumbbell.cc import Ack, CongestionEvent, ConnectionConfig, Path, WindowRule
 class Cubic(WindowRule):
     """CUBIC with fast convergence and the Reno-friendly region, as in Linux."""
 
-    hystart = "on"  # HyStart, as Linux's CUBIC has it; without this line standard slow start
+    slow_start = "hystart"  # as Linux's CUBIC has it; without this line "standard"
 
     def __init__(self, init: ConnectionConfig, c: float = 0.4, beta: float = 0.7) -> None:
         super().__init__(init)

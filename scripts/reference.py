@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 import re
 import tomllib
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -157,15 +158,23 @@ def algorithms() -> str:
 
 
 def algorithm_options() -> str:
-    """The options of all algorithms, their values and defaults."""
-    rows = []
+    """The options of all algorithms; one row for those that are the same option."""
+    found: dict[tuple[str, str, str], dict[str, str]] = {}
     for name in _core.algorithms():
-        lines = re.findall(r"^  (\w+)\s+(.*?)(?: \(default (.*)\))?$", _core.explain(name), re.M)
-        rows += [
-            (f"`{name}`", f"`{option}`", _cell(values), _code(default))
-            for option, values, default in lines
+        line = r"^  (\w+) +(.*): (.*?) \(default (.*)\)$"
+        for option, about, values, default in re.findall(line, _core.explain(name), re.M):
+            found.setdefault((option, about, values), {})[name] = default
+    rows = []
+    for (option, about, values), defaults in found.items():
+        of = ", ".join(f"`{name}`" for name in defaults)
+        usual = Counter(defaults.values()).most_common(1)[0][0]
+        others = [
+            f"{_code(other)} (`{name}`)" for name, other in defaults.items() if other != usual
         ]
-    return _table(("algorithm", "option", "values", "default"), rows)
+        rows.append(
+            (f"`{option}`", of, _cell(about), _cell(values), ", ".join([_code(usual), *others]))
+        )
+    return _table(("option", "of", "what it is", "values", "default"), rows)
 
 
 def crates() -> str:

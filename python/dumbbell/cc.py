@@ -159,10 +159,19 @@ class WindowRule(_Algorithm):
 
     _tier = "rule"
 
-    hystart: ClassVar[
-        Literal["off", "on", "train", "delay", "plusplus", "ns-3", "search", "rapid"]
-    ] = "off"
-    """Early exit from slow start; values as for the ``hystart`` option of built-in algorithms."""
+    slow_start: ClassVar[
+        Literal[
+            "standard",
+            "hystart",
+            "hystart-train",
+            "hystart-delay",
+            "hystart-ns3",
+            "hystart++",
+            "search",
+            "rapid",
+        ]
+    ] = "standard"
+    """How slow start grows and ends; values as of the option of built-in algorithms."""
 
     @abstractmethod
     def increase(self, cwnd: float, acked: float, path: Path, ack: Ack) -> float:

@@ -27,7 +27,7 @@ VERSION: Final = "3.44"
 
 ALONE: Final = {
     "alone-TcpNewReno": ["flow.*.cc=reno", "stack_options.byte_counting=false"],
-    "alone-TcpCubic": ["flow.*.cc=cubic(hystart=ns-3)"],
+    "alone-TcpCubic": ["flow.*.cc=cubic(slow_start=hystart-ns3)"],
     "alone-TcpBbr": ["flow.*.cc=bbr"],
 }
 """The runs of one flow without random loss, and the same in the simulator."""

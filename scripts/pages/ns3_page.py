@@ -37,8 +37,8 @@ otherwise; 40 ms there and back; segments of 1448 bytes. A lone flow waits in it
 the bottleneck is as fast. Each flow runs for 60 s, BBRv1 with random loss for 150 s. What ns-3 did
 is kept as tables, made by [a script](../../scripts/ns3/README.md).
 
-CUBIC is `cubic(hystart=ns-3)` here: ns-3's HyStart has thresholds of its own. `TcpNewReno` is
-`reno` with `byte_counting = false`."""
+CUBIC is `cubic(slow_start=hystart-ns3)` here: ns-3's HyStart has thresholds of its own.
+`TcpNewReno` is `reno` with `byte_counting = false`."""
 
 _FIGURE = """\
 ![One flow alone: simulator and ns-3](../figures/ns3.svg)

@@ -184,12 +184,12 @@ a tenth of \
 the time | One flow at 100 Mbit/s and 50 ms: the 95th percentile is 62.6 ms, the link is 91 % \
 busy. The \
 authors' code is part of Windows |
-| `hystart=search` | draft-chung-ccwg-search-06, by a model of slow start in its tests | Slow \
+| `slow_start=search` | draft-chung-ccwg-search-06, by a model of slow start in its tests | Slow \
 start ends at 6.2 to \
 6.9 BDP, where the model has 6.2 to 6.9. The authors' present code compares with packets sent, \
 which \
 is a later version |
-| `hystart=rapid` | draft-kazuho-ccwg-rapid-start-02, by its equations | The window triples in \
+| `slow_start=rapid` | draft-kazuho-ccwg-rapid-start-02, by its equations | The window triples in \
 each round trip, and after the first losses it is within 15 % of `beta` times the BDP with the \
 queue. The author's code is in quicly; it was not run |
 | `rate_limited_increase` | draft-ietf-ccwg-ratelimited-increase, by its example | The windows \

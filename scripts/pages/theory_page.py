@@ -85,7 +85,7 @@ CASES: Final = (
         lambda p: theory.bic(p, s_max=16, s_min=0.2, b=1 - 819 / 1024),
     ),
     Case("bic(ack_ratio=off)", "Linux", theory.bic_linux),
-    Case("cubic(hystart=off)", "RFC 9438", lambda p: theory.cubic(p, RTT)),
+    Case("cubic(slow_start=standard)", "RFC 9438", lambda p: theory.cubic(p, RTT)),
 )
 """What is compared. Xu's formula takes the parameters of Linux."""
 

@@ -1,6 +1,6 @@
 // The algorithms of lab_own_algorithms.py in JavaScript.
 class Rule extends WindowRule {
-  static hystart = "on";
+  static slow_start = "hystart";
   constructor(init, { beta = 0.5 }) {
     super(init);
     this.beta = beta;

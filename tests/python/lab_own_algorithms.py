@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class Rule(cc.WindowRule):
     """A rule with an option, slow start with HyStart, and every method."""
 
-    hystart = "on"
+    slow_start = "hystart"
 
     def __init__(self, init: ConnectionConfig, beta: float = 0.5) -> None:
         super().__init__(init)

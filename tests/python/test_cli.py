@@ -82,9 +82,9 @@ def test_compare_runs_the_algorithms_of_udt_over_udt(tmp_path: Path) -> None:
 
 
 def test_compare_prints_one_json_object_if_asked_to(tmp_path: Path) -> None:
-    arguments = ["--cc", "reno,cubic(hystart=off)", "--flows", "3", "--duration", "5 s", "--json"]
+    arguments = ["--cc", "reno,cubic(beta=0.8)", "--flows", "3", "--duration", "5 s", "--json"]
     printed: dict[str, Any] = json.loads(output_of("compare", *arguments, cwd=tmp_path))
-    assert [row["cc"] for row in printed["algorithms"]] == ["reno", "cubic(hystart=off)"]
+    assert [row["cc"] for row in printed["algorithms"]] == ["reno", "cubic(beta=0.8)"]
     assert len(printed["flows"]) == 6
     for row in printed["algorithms"]:
         assert 0.5 < row["utilisation"] <= 1

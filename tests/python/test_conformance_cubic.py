@@ -64,7 +64,7 @@ def test_the_option_for_the_rfcs_alpha_passes_the_case_about_it() -> None:
         ("cubic(beta=0.8)", "beta_cubic = 0.7 on an ECN echo"),
         ("cubic(fast_convergence=off)", "Fast convergence"),
         ("reno", "Reno-friendly region: alpha_cubic = 0.53"),
-        ("cubic(hystart=off)", "Slow start slows down before a loss, as HyStart++ does"),
+        ("cubic(slow_start=standard)", "Slow start slows down before a loss, as HyStart++ does"),
         ("reno", "Table 1, p = 1e-04: 187 packets on average"),
         ("reno", "ssthresh = beta_cubic * cwnd at a timeout"),
     ],

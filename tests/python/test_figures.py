@@ -59,9 +59,9 @@ def test_an_svg_tells_no_date_and_loads_nothing() -> None:
 
 
 def test_an_algorithm_looks_the_same_with_and_without_options() -> None:
-    plain, optioned = figures.style_of("cubic"), figures.style_of("cubic(hystart=off)")
+    plain, optioned = figures.style_of("cubic"), figures.style_of("cubic(slow_start=standard)")
     assert (optioned.colour, optioned.marker) == (plain.colour, plain.marker)
-    assert optioned.label == "CUBIC (hystart=off)"
+    assert optioned.label == "CUBIC (slow_start=standard)"
 
 
 def test_no_two_of_the_four_algorithms_share_a_colour_or_a_marker() -> None:

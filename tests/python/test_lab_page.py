@@ -254,7 +254,7 @@ def test_a_link_into_a_deep_queue_shows_all_packets_of_the_path(
     browser: Browser, folder: Path
 ) -> None:
     [deep, *_] = TWO.replace("1 BDP", "40 BDP").rsplit("[[flow]]", 1)
-    deep = deep.replace('"bbr3"', '"cubic(hystart=off)"')
+    deep = deep.replace('"bbr3"', '"cubic(slow_start=standard)"')
     page = folder / "deep.html"
     page.write_text(page_with())
     browser.call("Page.navigate", url="about:blank")

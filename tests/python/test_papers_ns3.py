@@ -60,7 +60,8 @@ def test_a_run_that_ns3_did_not_make_is_refused() -> None:
 
 
 def test_cubic_with_ns3s_hystart_loses_the_packets_of_ns3s_cubic() -> None:
-    cubic = ["flow.*.cc=cubic(hystart=ns-3)", "duration=60 s", "start_jitter=0 s", "seeds=1"]
+    cc = "flow.*.cc=cubic(slow_start=hystart-ns3)"
+    cubic = [cc, "duration=60 s", "start_jitter=0 s", "seeds=1"]
     ours = dumbbell.run(Experiment.load(FOLDER / "alone.toml", overrides=cubic))
     theirs = ns3_flows.of("alone-TcpCubic").row(0, named=True)
     assert ours.flows["retransmitted"].to_list() == [theirs["retransmitted"]]

@@ -424,7 +424,7 @@ def test_another_program_can_be_a_flow() -> None:
 
 
 def test_what_a_kernel_lacks_is_said_before_anything_starts() -> None:
-    flows = [Flow(name="one", cc="cubic(hystart=off)")]
+    flows = [Flow(name="one", cc="cubic(slow_start=standard)")]
     with pytest.raises(ExperimentError, match="no options by flow"):
         dumbbell.run(experiment(flows=flows), backend="linux")
     with pytest.raises(ExperimentError, match=r"stack_options.byte_counting cannot be false"):

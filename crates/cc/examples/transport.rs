@@ -1,6 +1,6 @@
 //! A transport that drives any algorithm over a path with a fixed delay and a droptail queue.
 //!
-//! `cargo run --release -p dumbbell-cc --example transport 'cubic(hystart=off)'` prints the window
+//! `cargo run --release -p dumbbell-cc --example transport 'cubic(slow_start=standard)'` prints the window
 //! every half second. Packet numbers grow as in QUIC: lost data would be sent in new packets.
 
 use dumbbell_cc::{

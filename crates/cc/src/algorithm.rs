@@ -17,7 +17,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use dumbbell_units::{Span, Time};
 
-/// A window rule with the slow start of the option `hystart` (default: RFC 5681) and the threshold
+/// A window rule with the slow start of the option `slow_start` (default: RFC 5681) and the threshold
 /// of the option `initial_ssthresh` (default: none), with Rate-Limited Increase if
 /// `rate_limited_increase` is on.
 pub(crate) fn windowed<R: WindowRule>(
@@ -64,7 +64,7 @@ macro_rules! algorithms {
         /// use dumbbell_units::Time;
         ///
         /// let config = ConnectionConfig::new(Time::ZERO, 1448);
-        /// let cubic = Algorithm::parse("cubic(hystart=off)", &config)?;
+        /// let cubic = Algorithm::parse("cubic(slow_start=standard)", &config)?;
         /// assert_eq!(cubic.control().cwnd, 10.0);
         /// # Ok::<(), dumbbell_cc::ConfigError>(())
         /// ```
@@ -80,7 +80,7 @@ macro_rules! algorithms {
         pub const NAMES: &[&str] = &[$($(#[cfg(feature = $feature)])? $name),*];
 
         impl Algorithm {
-            /// Makes the algorithm named by `text`: `cubic`, `cubic(hystart=off)`.
+            /// Makes the algorithm named by `text`: `cubic`, `cubic(slow_start=standard)`.
             ///
             /// # Errors
             /// If the text is malformed, no algorithm has the name, or an option or its value is not

@@ -18,7 +18,7 @@
 //!
 //! | | paper | Linux | here |
 //! |---|---|---|---|
-//! | slow start | ends with the first backoff | HyStart too | Linux; option `hystart` |
+//! | slow start | ends with the first backoff | HyStart too | Linux; option `slow_start` |
 //! | loss while the queue is not full | no backoff | `use_tolerance`, off | Linux; option |
 //! | shadow window | unlimited | at most twice `cwnd` | Linux |
 //! | backoff | at once | over a round trip, by PRR | at once; no growth for that round trip |
@@ -103,7 +103,7 @@ pub struct Cdg {
 }
 
 impl Cdg {
-    /// Takes Linux's module parameters and `hystart`.
+    /// Takes Linux's module parameters and `slow_start`.
     ///
     /// # Errors
     /// If one of them has a value that it cannot have.
@@ -113,15 +113,15 @@ impl Cdg {
     ) -> Result<Cdg, ConfigError> {
         let window = options.number("window", 8.0, 1.0..=256.0, "1 to 256 round trips")?;
         let detectors = options.choice(
-            "hystart",
+            "slow_start",
             (true, true),
             &[
-                ("on", (true, true)),
-                ("off", (false, false)),
-                ("train", (true, false)),
-                ("delay", (false, true)),
+                ("hystart", (true, true)),
+                ("standard", (false, false)),
+                ("hystart-train", (true, false)),
+                ("hystart-delay", (false, true)),
             ],
-            "on, off, train or delay",
+            "hystart, standard, hystart-train or hystart-delay",
         )?;
         Ok(Cdg {
             backoff_beta: options.number("backoff_beta", BACKOFF_BETA, 0.1..=1.0, "0.1 to 1")?,

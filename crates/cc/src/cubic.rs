@@ -47,7 +47,7 @@
 //! | 4.8, 4.10 growth while `W_max` is unknown | `W_max = cwnd_epoch`, `K = 0` | the same, and at least 5 % a round trip | Linux |
 //! | 4.9 spurious congestion | may restore `cwnd`, `ssthresh`, `cwnd_prior`, `W_max` and the epoch | restores `cwnd` and `ssthresh` only, where they are now lower | Linux |
 //! | 4.10 slow start continues while | `cwnd <= ssthresh` | `cwnd < ssthresh` | Linux |
-//! | 4.10 slow start | HyStart++ | HyStart | Linux; RFC with `hystart=plusplus` |
+//! | 4.10 slow start | HyStart++ | HyStart | Linux; RFC with `slow_start=hystart++` |
 //! | 5.1 `C` | 0.4 | 410/1024 | RFC; Linux with `arithmetic=linux` |
 //! | 5.8 time excluded from `t` | all application-limited time | idle time | idle time that the application caused |
 //!

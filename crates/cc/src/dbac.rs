@@ -213,7 +213,7 @@ pub struct Dbac {
 }
 
 impl Dbac {
-    /// Takes the options `threshold` (bytes), `p`, `coupling`, `arithmetic`, `hystart` and
+    /// Takes the options `threshold` (bytes), `p`, `coupling`, `arithmetic`, `slow_start` and
     /// `initial_ssthresh`.
     ///
     /// # Errors

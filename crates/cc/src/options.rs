@@ -1,4 +1,4 @@
-//! Names and options of algorithms: `cubic`, `cubic(hystart=off)`, `bbr3(loss_thresh=0.02)`.
+//! Names and options of algorithms: `cubic`, `cubic(slow_start=standard)`, `bbr3(loss_thresh=0.02)`.
 
 use alloc::borrow::ToOwned;
 use alloc::string::{String, ToString};
@@ -306,9 +306,10 @@ mod tests {
 
     #[test]
     fn options_are_read_by_name_and_checked_against_their_range() {
-        let mut options: Options = "cubic(beta=0.8, hystart=off)".parse().expect("well formed");
+        let mut options: Options =
+            "cubic(beta=0.8, fast_convergence=off)".parse().expect("well formed");
         assert_eq!(options.number("beta", 0.7, 0.0..=1.0, "0 to 1"), Ok(0.8));
-        assert_eq!(options.switch("hystart", true), Ok(false));
+        assert_eq!(options.switch("fast_convergence", true), Ok(false));
         assert_eq!(options.finish(), Ok(()));
     }
 

@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn the_window_triples_each_round_trip_while_no_queue_builds() {
-        let mut flow = flow("reno(hystart=rapid)", Link::new(1000.0, 100, 1e9));
+        let mut flow = flow("reno(slow_start=rapid)", Link::new(1000.0, 100, 1e9));
         let mut windows = Vec::new();
         for _ in 0..5 {
             flow.run_ms(105);
@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn only_the_first_recovery_is_its_own() {
-        let mut flow = flow("cubic(hystart=rapid)", Link::new(50.0, 40, 170.0));
+        let mut flow = flow("cubic(slow_start=rapid)", Link::new(50.0, 40, 170.0));
         assert!(flow.run_until(Span::from_secs(5), |flow| flow.dropped > 0));
         flow.run_ms(1000);
         assert!(flow.algorithm.uses_prr());
@@ -243,7 +243,7 @@ mod tests {
         for (mbit, rtt) in [(20.0, 40), (50.0, 100), (100.0, 60)] {
             let link = Link::new(mbit, rtt, 1.0);
             let link = Link { queue: link.bdp(), ..link };
-            let mut flow = flow("reno(hystart=rapid)", link);
+            let mut flow = flow("reno(slow_start=rapid)", link);
             assert!(flow.run_until(Span::from_secs(5), |flow| !flow.algorithm.uses_prr()));
             assert!(flow.run_until(Span::from_secs(5), |flow| flow.algorithm.uses_prr()));
             let expected = 0.5 * 2.0 * link.bdp();
@@ -262,7 +262,8 @@ mod tests {
             flow.path.now.as_secs_f64() / link.rtt.as_secs_f64()
         };
         // From 10 packets to 863 in the fifth round trip of tripling and the seventh of doubling.
-        let (rapid, classic) = (full("cubic(hystart=rapid)"), full("cubic(hystart=off)"));
+        let (rapid, classic) =
+            (full("cubic(slow_start=rapid)"), full("cubic(slow_start=standard)"));
         assert!((5.0..5.5).contains(&rapid) && (7.0..7.5).contains(&classic), "{rapid}, {classic}");
         // The losses included, it delivers more in 1.5 s.
         let delivered = |name: &str| {
@@ -270,6 +271,6 @@ mod tests {
             flow.run_ms(1500);
             flow.path.delivered
         };
-        assert!(delivered("cubic(hystart=rapid)") > delivered("cubic(hystart=off)"));
+        assert!(delivered("cubic(slow_start=rapid)") > delivered("cubic(slow_start=standard)"));
     }
 }

@@ -1,4 +1,4 @@
-//! Slow start: the trait, the standard algorithm, and the choice of one by the option `hystart`.
+//! Slow start: the trait, the standard algorithm, and the choice of one by the option `slow_start`.
 
 #[cfg(feature = "all-algorithms")]
 use crate::RapidStart;
@@ -78,7 +78,7 @@ pub struct StandardSlowStart;
 
 impl SlowStart for StandardSlowStart {}
 
-/// The slow start that the option `hystart` names.
+/// The slow start that the option `slow_start` names.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AnySlowStart {
     /// Standard slow start.
@@ -102,32 +102,32 @@ impl AnySlowStart {
     /// Linux's HyStart with both detectors, the default of its CUBIC.
     pub const LINUX: AnySlowStart = AnySlowStart::HyStart(HyStart::new(true, true));
 
-    /// Takes the option `hystart`.
+    /// Takes the option `slow_start`.
     ///
     /// # Errors
-    /// If its value is none of `on`, `off`, `plusplus`, `train`, `delay`, `ns-3`, `search` and `rapid`.
+    /// If its value is the name of no slow start.
     pub fn from_options(
         options: &mut Options,
         default: AnySlowStart,
     ) -> Result<AnySlowStart, ConfigError> {
         options.choice(
-            "hystart",
+            "slow_start",
             default,
             &[
-                ("on", AnySlowStart::LINUX),
-                ("off", AnySlowStart::STANDARD),
-                ("plusplus", AnySlowStart::HyStartPlusPlus(HyStartPlusPlus::new())),
-                ("train", AnySlowStart::HyStart(HyStart::new(true, false))),
-                ("delay", AnySlowStart::HyStart(HyStart::new(false, true))),
-                ("ns-3", AnySlowStart::HyStartNs3(HyStartNs3::new())),
+                ("hystart", AnySlowStart::LINUX),
+                ("standard", AnySlowStart::STANDARD),
+                ("hystart++", AnySlowStart::HyStartPlusPlus(HyStartPlusPlus::new())),
+                ("hystart-train", AnySlowStart::HyStart(HyStart::new(true, false))),
+                ("hystart-delay", AnySlowStart::HyStart(HyStart::new(false, true))),
+                ("hystart-ns3", AnySlowStart::HyStartNs3(HyStartNs3::new())),
                 ("search", AnySlowStart::Search(Box::default())),
                 #[cfg(feature = "all-algorithms")]
                 ("rapid", AnySlowStart::Rapid(Box::default())),
             ],
             if cfg!(feature = "all-algorithms") {
-                "on, off, plusplus, train, delay, ns-3, search or rapid"
+                "standard, hystart, hystart-train, hystart-delay, hystart-ns3, hystart++, search or rapid"
             } else {
-                "on, off, plusplus, train, delay, ns-3 or search"
+                "standard, hystart, hystart-train, hystart-delay, hystart-ns3, hystart++ or search"
             },
         )
     }

@@ -184,9 +184,9 @@ impl Connection {
 /// Every built-in algorithm, and the choices that change what code runs.
 fn algorithms() -> impl Iterator<Item = &'static str> {
     let choices = [
-        "reno(hystart=plusplus)",
-        "cubic(hystart=plusplus)",
-        "cubic(hystart=off, tcp_friendliness=rfc, fast_convergence=off)",
+        "reno(slow_start=hystart++)",
+        "cubic(slow_start=hystart++)",
+        "cubic(slow_start=standard, tcp_friendliness=rfc, fast_convergence=off)",
         "cubic(c=1000, beta=0.99, tcp_friendliness=off)",
         "cubic(arithmetic=linux)",
         "cubic(arithmetic=linux, tcp_friendliness=rfc, c=1000, beta=0.1)",
@@ -200,10 +200,10 @@ fn algorithms() -> impl Iterator<Item = &'static str> {
         "veno(beta=0)",
         "cdg(use_tolerance=on, window=1, backoff_factor=1000000)",
         "nv(pad=2)",
-        "reno(hystart=search)",
-        "cubic(abe=on, hystart=search)",
-        "reno(hystart=rapid)",
-        "cubic(hystart=rapid)",
+        "reno(slow_start=search)",
+        "cubic(abe=on, slow_start=search)",
+        "reno(slow_start=rapid)",
+        "cubic(slow_start=rapid)",
         "fast(alpha=1, gamma=1)",
         "ledbat++(target=1 ms)",
         "dctcp(g=1, alpha=0)",

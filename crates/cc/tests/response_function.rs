@@ -70,7 +70,7 @@ fn assert_table(rtt: f64, rows: [(f64, [f64; 3]); 7]) {
     for (p, windows) in rows {
         for (c, expected) in ["0.04", "0.4", "4"].into_iter().zip(windows) {
             // There is one flow, for which section 4.7 says to disable fast convergence.
-            let options = "hystart=off, fast_convergence=off, tcp_friendliness=rfc";
+            let options = "slow_start=standard, fast_convergence=off, tcp_friendliness=rfc";
             let cubic = format!("cubic(c={c}, {options})");
             let what = format!("C = {c}, RTT {rtt} s, p = {p:e}");
             assert_within_ten_percent(mean_window(&cubic, rtt, p), expected, &what);

@@ -82,12 +82,12 @@ fn cubic_leaves_slow_start_where_the_kernel_does() {
 /// sample begins five rounds of growth by a quarter (RFC 9406, section 4.3).
 #[test]
 fn hystart_plus_plus_ends_five_quarters_after_the_first_round_that_waits() {
-    let threshold = Flow::new("cubic(hystart=plusplus)").threshold().expect("CSS ends");
+    let threshold = Flow::new("cubic(slow_start=hystart++)").threshold().expect("CSS ends");
     let expected = 2560.0 * 1.25 * 1.25 * 1.25 * 1.25 * 1.25;
     assert!((threshold / expected - 1.0).abs() < 0.01, "{threshold}, not {expected}");
 }
 
 #[test]
 fn without_hystart_slow_start_goes_on_until_there_is_loss() {
-    assert_eq!(Flow::new("cubic(hystart=off)").threshold(), None);
+    assert_eq!(Flow::new("cubic(slow_start=standard)").threshold(), None);
 }

@@ -209,18 +209,23 @@ mod tests {
 
     #[test]
     fn built_in_and_custom_algorithms_are_accepted() {
-        for text in ["cubic", "cubic(hystart=off)", "a:B", "dir (x)/a.py:B (gain=2, fast=on)"] {
+        for text in
+            ["cubic", "cubic(slow_start=standard)", "a:B", "dir (x)/a.py:B (gain=2, fast=on)"]
+        {
             assert_eq!(check(&json!(text)).as_deref(), Ok(text));
         }
-        let table = json!({"name": "cubic", "hystart": false});
-        assert_eq!(check(&table).as_deref(), Ok("cubic(hystart=off)"));
+        let table = json!({"name": "cubic", "slow_start": "standard"});
+        assert_eq!(check(&table).as_deref(), Ok("cubic(slow_start=standard)"));
     }
 
     #[test]
     fn an_unknown_algorithm_or_option_is_refused_with_a_close_one() {
         for (value, part) in [
             (json!("cubik"), "\"cubik\" (did you mean \"cubic\"?); choose from bbr,"),
-            (json!("cubic(hystat=off)"), "no option \"hystat\" (did you mean \"hystart\"?)"),
+            (
+                json!("cubic(slow_strat=search)"),
+                "no option \"slow_strat\" (did you mean \"slow_start\"?)",
+            ),
             (json!("reno("), "\"reno(\" is not an algorithm: write NAME or"),
             (json!("reno(beta)"), "reno: \"beta\" is not of the form option=value"),
             (json!("reno(beta=0.5,beta=0.6)"), "reno: beta is given twice; write it once"),

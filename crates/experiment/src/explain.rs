@@ -1,6 +1,6 @@
 //! What a key, an algorithm, a queue management, a loss process or a stack is, as text.
 
-use crate::about::ALGORITHMS;
+use crate::about::{ALGORITHMS, option_of};
 use crate::algorithm::{check as check_algorithm, is_object, of_linux};
 use crate::apps::APPS;
 use crate::aqm::AQMS;
@@ -141,9 +141,10 @@ fn key(topic: &str) -> Option<String> {
 fn algorithm(topic: &str) -> Option<String> {
     let (name, about) = ALGORITHMS.iter().find(|(name, _)| *name == topic)?;
     let options = Algorithm::options(name).ok()?;
-    let lines = options
-        .iter()
-        .map(|option| (option.name, format!("{} (default {})", option.valid, option.default)));
+    let lines = options.iter().map(|option| {
+        let about = option_of(name, option.name).expect("a test finds that each is described");
+        (option.name, format!("{about}: {} (default {})", option.valid, option.default))
+    });
     let example =
         options.first().map(|option| format!("{name}({}={})", option.name, option.default));
     Some(described(name, about, lines.collect(), "cc", example))
@@ -334,8 +335,11 @@ mod tests {
         for (topic, part) in [
             ("link.queue", "If it is not given: \"unlimited\" with an aqm and \"1 BDP\" without."),
             ("flow.start", "Default: \"0 s\"."),
-            ("hybla", "rtt0  1 ms to 10 s (default 25 ms)"),
-            ("cubic", "hystart"),
+            (
+                "hybla",
+                "rtt0  the round-trip time whose growth every flow has (RTT0): 1 ms to 10 s (default 25 ms)",
+            ),
+            ("cubic", "slow_start"),
             ("codel", "target"),
             ("stack.min_rto", "Default in linux: \"200 ms\"."),
             ("udt.mss", "In a file: transport_options = { mss = 1500 }"),

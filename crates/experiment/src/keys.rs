@@ -315,7 +315,7 @@ pub static FLOW: Table = Table {
             "cc",
             Kind::Algorithm,
             DefaultValue::Required,
-            "the congestion control algorithm, such as \"cubic\", \"cubic(hystart=off)\", or one \
+            "the congestion control algorithm, such as \"cubic\", \"cubic(slow_start=standard)\", or one \
              of your own, \"my_module:MyCC\" or \"my_file.py:MyCC\"; with real packets also any \
              of the kernel, \"linux:NAME\", or an eBPF object, \"linux:my_file.o\"; over QUIC also one of \
              the stack, such as \"quinn:cubic\"; \"scream\" or \"gcc\" for media over RTP; \"none\" over UDP",

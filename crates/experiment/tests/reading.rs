@@ -25,7 +25,7 @@ loss = { name = "gilbert-elliott", p = 1e-4, r = 0.3 }
 
 [[flow]]
 name = "first"
-cc = { name = "cubic", hystart = "off" }
+cc = { name = "cubic", slow_start = "standard" }
 
 [[flow]]
 cc = "my_module:MyCC"
@@ -52,7 +52,7 @@ fn an_experiment_is_read_as_it_is_written() {
     let experiment = read(FILE).expect("valid");
     assert_eq!(experiment.seeds, Seeds::List(vec![3, 1]));
     assert_eq!(experiment.links[0].aqm.as_deref(), Some("fq_codel(target=5 ms, ecn=off)"));
-    assert_eq!(experiment.flows[0].cc, "cubic(hystart=off)");
+    assert_eq!(experiment.flows[0].cc, "cubic(slow_start=standard)");
     assert_eq!(experiment.flows[1].stack_options["min_rto"], json!("300 ms"));
     let names = [vec!["first".to_owned()], vec!["flow-2-1".to_owned(), "flow-2-2".to_owned()]];
     assert_eq!(experiment.flow_names(), names);

@@ -52,7 +52,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// The built-in algorithm named by `text`: `bbr3`, `cubic(hystart=off)`.
+    /// The built-in algorithm named by `text`: `bbr3`, `cubic(slow_start=standard)`.
     ///
     /// # Errors
     /// If the text is malformed, no algorithm has the name, an option is not valid, or the algorithm

@@ -9,7 +9,7 @@ mod transfer;
 async fn a_file_arrives_over_quinn_with_our_algorithms() {
     let data: Vec<u8> = (0..3_000_000_u32).map(|at| (at % 241) as u8).collect();
     let sum: u64 = data.iter().map(|&byte| u64::from(byte)).sum();
-    for cc in ["bbr3", "cubic(hystart=plusplus)"] {
+    for cc in ["bbr3", "cubic(slow_start=hystart++)"] {
         let ((bytes, received), _) = transfer::transfer(cc, &data).await.expect("it arrives");
         assert_eq!((bytes, received), (3_000_000, sum), "{cc}");
     }

@@ -110,7 +110,7 @@ pub enum QueueSpec {
 pub struct FlowSpec {
     /// Its unique name.
     pub name: String,
-    /// Congestion control with options: `cubic`, `cubic(hystart=off)`.
+    /// Congestion control with options: `cubic`, `cubic(slow_start=standard)`.
     pub cc: String,
     /// Factory of a user-defined algorithm, whose name is `cc`.
     #[serde(skip)]

@@ -38,9 +38,9 @@ extern "C" {
     #[wasm_bindgen(js_namespace = ["globalThis", "own"])]
     fn tier(object: u32) -> String;
 
-    /// The value of the option `hystart` of a window rule.
+    /// The value of the option `slow_start` of a window rule.
     #[wasm_bindgen(js_namespace = ["globalThis", "own"])]
-    fn hystart(object: u32) -> String;
+    fn slow_start(object: u32) -> String;
 
     /// Whether the transport spreads window reductions.
     #[wasm_bindgen(js_namespace = ["globalThis", "own"])]
@@ -99,7 +99,7 @@ fn create(
             _ => Box::new(controller),
         });
     }
-    let slow_start = format!("{class}(hystart={})", hystart(object.number))
+    let slow_start = format!("{class}(slow_start={})", slow_start(object.number))
         .parse::<Options>()
         .and_then(|mut one| AnySlowStart::from_options(&mut one, AnySlowStart::STANDARD))
         .map_err(|error| JsValue::from_str(&error.to_string()))?;

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 SPECIFICATION: Final = "RFC 9438"
-ALGORITHMS: Final = ("cubic", "cubic(hystart=plusplus, tcp_friendliness=rfc)")
+ALGORITHMS: Final = ("cubic", "cubic(slow_start=hystart++, tcp_friendliness=rfc)")
 STACKS: Final = ("cubic@quinn", "cubic@noq", "quinn:cubic", "noq:cubic")
 """In QUIC stacks: ours inside them, and their own."""
 

@@ -196,7 +196,7 @@ def compare(
     Flows start within 100 ms of each other, at random.
 
     Args:
-        cc: The algorithms, such as ``["reno", "cubic(hystart=off)"]``, or classes of `dumbbell.cc`.
+        cc: The algorithms, such as ``["reno", "cubic(beta=0.8)"]``, or classes of `dumbbell.cc`.
         against: An algorithm of which as many flows compete with each of the others.
         template: The kind of path, such as ``"leo"`` or ``"wifi(stations=2)"``; its options have
             rate and RTT.

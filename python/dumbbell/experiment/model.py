@@ -156,9 +156,9 @@ class Flow(_FlowAsGiven):
 
     Attributes:
         name: Its name; ``flow-1``, ``flow-2``... if it has none.
-        cc: The congestion control algorithm: ``"cubic"``, ``"cubic(hystart=off)"``,
+        cc: The congestion control algorithm: ``"cubic"``, ``"cubic(slow_start=standard)"``,
             ``"my_file.py:MyCC"``, a class of `dumbbell.cc`, or a table,
-            ``{"name": "cubic", "hystart": False}``. When it is read it is a text.
+            ``{"name": "cubic", "slow_start": "standard"}``. When it is read it is a text.
         path: The links that its data crosses.
         paths: Instead of `path`, the paths of the subflows of a multipath connection.
         scheduler: Which subflow takes the next packets; for flows with `paths`.
@@ -452,7 +452,7 @@ class Experiment(_Table):
 
 
 def without_options(cc: str) -> str:
-    """An algorithm without its options: "cubic" for "cubic(hystart=off)"."""
+    """An algorithm without its options: "cubic" for "cubic(slow_start=standard)"."""
     if is_of_linux(cc):
         return cc
     return cc.partition("(")[0].strip()

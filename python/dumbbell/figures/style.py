@@ -77,7 +77,7 @@ OTHERS: Final = [(_SAID["colours"]["orange"], "v"), (_SAID["colours"]["brown"], 
 
 
 def style_of(cc: str) -> Style:
-    """Returns the style of an algorithm; options, as in ``cubic(hystart=off)``, change the label.
+    """Returns the style of an algorithm; options, as in ``cubic(beta=0.8)``, change the label.
 
     An algorithm without a style of its own gets one from its name alone, so it is the same in
     every figure and run.

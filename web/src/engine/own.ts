@@ -20,7 +20,7 @@ class Algorithm {
 }
 
 class WindowRule extends Algorithm {
-  static hystart = "off";
+  static slow_start = "standard";
   observe(_path: Named, _ack: Named): void {}
   on_timeout(): void {}
   on_undo(): void {}
@@ -256,7 +256,7 @@ export function adopt(classes: Classes, first: number, count: number): void {
       return one.names;
     }),
     tier: (id: number) => (entry(id).object instanceof WindowRule ? "rule" : entry(id).object instanceof RoundControl ? "round" : "ack"),
-    hystart: (id: number) => String((entry(id).object.constructor as typeof WindowRule).hystart),
+    slow_start: (id: number) => String((entry(id).object.constructor as typeof WindowRule).slow_start),
     uses_prr: (id: number) => (entry(id).object.constructor as typeof Algorithm).uses_prr,
   };
   Object.assign(globalThis, { own });

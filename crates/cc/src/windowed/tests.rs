@@ -73,7 +73,7 @@ fn vegas_grows_an_unused_window_unless_it_acts_as_reno() {
 /// RFC 9406, section 4.3: 8 packets an acknowledgement at most, in the initial slow start only.
 #[test]
 fn loss_ends_hystart_plus_plus_for_good() {
-    let mut reno = algorithm("reno(hystart=plusplus)");
+    let mut reno = algorithm("reno(slow_start=hystart++)");
     assert_eq!(acknowledge(&mut reno, &path(), 40).0, 18.0);
     reno.on_congestion(&path(), &CongestionEvent::loss());
     reno.on_restart_after_idle(4.0);
@@ -161,7 +161,9 @@ fn a_reduction_for_an_ecn_echo_is_not_undone() {
 
 #[test]
 fn after_hystart_ends_slow_start_congestion_avoidance_grows_the_window() {
-    for (name, after) in [("cubic", 100.0 + 0.05), ("reno(hystart=delay)", 100.0 + 1.0 / 100.0)] {
+    for (name, after) in
+        [("cubic", 100.0 + 0.05), ("reno(slow_start=hystart-delay)", 100.0 + 1.0 / 100.0)]
+    {
         let mut algorithm = algorithm(name);
         acknowledge(&mut algorithm, &path(), 90);
         let mut path = Path { next_seq: 200, una: 100, ..path() };
@@ -334,7 +336,7 @@ fn in_congestion_avoidance_the_window_is_at_most_max_fs_and_a_packet() {
 
 #[test]
 fn a_sender_that_fills_its_window_grows_alike_with_rate_limited_increase() {
-    for name in ["reno", "cubic(arithmetic=exact)", "hstcp", "reno(hystart=rapid)"] {
+    for name in ["reno", "cubic(arithmetic=exact)", "hstcp", "reno(slow_start=rapid)"] {
         let with = match name.strip_suffix(')') {
             Some(text) => format!("{text}, rate_limited_increase=on)"),
             None => format!("{name}(rate_limited_increase=on)"),

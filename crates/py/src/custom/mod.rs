@@ -69,14 +69,14 @@ fn create(
     })
 }
 
-/// The slow start selected by the class attribute `hystart`, as by the option of built-in
+/// The slow start selected by the class attribute `slow_start`, as by the option of built-in
 /// algorithms.
 fn slow_start(object: &Bound<'_, PyAny>, name: &str) -> PyResult<AnySlowStart> {
-    let hystart: String = object.getattr("hystart")?.extract()?;
+    let chosen: String = object.getattr("slow_start")?.extract()?;
     // The class name in "file.py:MyCC(gain=2)", for error messages.
     let class = name.rsplit_once(':').map_or(name, |(_, class)| class);
     let class = class.split_once('(').map_or(class, |(class, _)| class);
-    let options = format!("{class}(hystart={hystart})").parse::<Options>();
+    let options = format!("{class}(slow_start={chosen})").parse::<Options>();
     options
         .and_then(|mut options| AnySlowStart::from_options(&mut options, AnySlowStart::STANDARD))
         .map_err(|error| user_error(object.py(), &error.to_string()))
