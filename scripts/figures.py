@@ -35,6 +35,7 @@ DRAWN = {
     "howto-video.svg": ("how-to/video.md", "video.svg"),
     "howto-paths.svg": ("how-to/paths.md", "paths.svg"),
     "howto-links.svg": ("how-to/lte-trace.md", "links.svg"),
+    "bbr-rate-falls.svg": ("explanation/bbr-rate-falls.md", "falls.svg"),
 }
 """Each figure: the page whose examples draw it, and the file."""
 

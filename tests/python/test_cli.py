@@ -310,7 +310,8 @@ def test_an_unknown_topic_names_a_close_metric_or_key(
 def test_a_key_is_explained_without_its_table_and_an_option_alone(tmp_path: Path) -> None:
     assert output_of("explain", "queue", cwd=tmp_path).startswith("link.queue: ")
     assert output_of("explain", "cubic.beta", cwd=tmp_path) == (
-        "cubic.beta: 0.1 to 0.99 (default 0.7)\n"
+        "cubic.beta: the share of the window that a loss leaves (RFC 9438: beta_cubic): "
+        "0.1 to 0.99 (default 0.7)\n"
     )
     assert 'no topic "cubic.gamma"' in complaint_of("explain", "cubic.gamma", cwd=tmp_path)
     said = output_of("explain", "name", cwd=tmp_path)
