@@ -249,11 +249,17 @@ def _title(one: Difference) -> str:
 def _written(one: Difference) -> str:
     column = one.kind.column
     low, value, high = (
-        f"{(end or 0.0) * column.scale:+.2g}".replace("-", "\N{MINUS SIGN}")
+        _signed((end or 0.0) * column.scale)
         for end in (one.change.low, one.change.value, one.change.high)
     )
     unit = {"%": "points"}.get(column.unit, column.unit)
     return f"{value} {unit}".strip() + f" ({low} to {high})"
+
+
+def _signed(value: float) -> str:
+    """With two digits, all of those before the point, and its sign."""
+    text = f"{value:+,.0f}" if abs(value) >= 100 else f"{value:+.2g}"
+    return text.replace("-", "\N{MINUS SIGN}")
 
 
 def _write(out: Path, answers: Sequence[Answer]) -> None:
