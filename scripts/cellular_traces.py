@@ -67,9 +67,8 @@ def opportunities(link: Link) -> NDArray[np.float64]:
     return np.array(resolved.trace, dtype=float) / 1e3
 
 
-def rates(link: Link) -> list[float]:
+def rates(times: NDArray[np.float64]) -> list[float]:
     """Mean, Mbit/s; deviation of a second's rate and of its change over the mean; pauses."""
-    times = opportunities(link)
     rate = np.histogram(times, bins=np.arange(int(times[-1]) + 1))[0] * OPPORTUNITY
     pauses = np.diff(times)
     pauses = pauses[pauses > 0.1]
@@ -84,10 +83,9 @@ def rates(link: Link) -> list[float]:
     ]
 
 
-def flow(link: Link, cc: str) -> tuple[float, float]:
+def flow(link: Link, times: NDArray[np.float64], cc: str) -> tuple[float, float]:
     """What a flow receives, as a share of all opportunities, and its mean queueing delay, s."""
     (row,) = dumbbell.run(experiment(link, cc, SECONDS)).flows.iter_rows(named=True)
-    times = opportunities(link)
     whole, rest = divmod(SECONDS, times[-1])
     capacity = (whole * len(times) + np.sum(times <= rest)) * OPPORTUNITY
     return row["received"] * 8 / 1e6 / capacity, row["queue_delay_mean"]
@@ -95,14 +93,17 @@ def flow(link: Link, cc: str) -> tuple[float, float]:
 
 def main() -> None:
     """Prints both tables."""
-    found = links(Path(sys.argv[1]))
+    found = {
+        name: [(link, opportunities(link)) for link in ones]
+        for name, ones in links(Path(sys.argv[1])).items()
+    }
     print(
         "| link | mean, Mbit/s | deviation | of the change | paused, % | pauses a minute "
         "| longest, s |"
     )
     print("|---|" + "---:|" * 6)
     for name, ones in found.items():
-        mean, *others = np.median([rates(link) for link in ones], axis=0)
+        mean, *others = np.median([rates(times) for _, times in ones], axis=0)
         cells = [f"{mean:.1f}", *(f"{value:.2f}" for value in others[:2])]
         cells += [f"{others[2]:.0f}", f"{others[3]:.0f}", f"{others[4]:.1f}"]
         print(f"| {name} | {' | '.join(cells)} |")
@@ -111,7 +112,7 @@ def main() -> None:
     for name, ones in found.items():
         cells = []
         for cc in ALGORITHMS:
-            share, delay = np.median([flow(link, cc) for link in ones], axis=0)
+            share, delay = np.median([flow(*one, cc) for one in ones], axis=0)
             cells.append(f"{share:.2f}, {delay * 1e3:,.0f}")
         print(f"| {name} | {' | '.join(cells)} |", flush=True)
 

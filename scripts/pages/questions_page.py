@@ -23,7 +23,7 @@ over the paths, with its 95 % interval. What is measured is the worse the larger
 word of a measure is its scenario, listed below. They draw rates, round-trip times and queues
 from wide ranges, so that a median is about all of them together, shallow queues and deep ones.
 A simulation is initial evidence; [validation](validation.md) says how far BBR here agrees with
-the kernel's. The largest effect is that of [a rate that falls](bbr-rate-falls.md).
+the kernel's. The largest effect on delay is that of [a rate that falls](bbr-rate-falls.md).
 """
 
 _AGAIN = """\

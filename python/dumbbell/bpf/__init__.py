@@ -180,13 +180,15 @@ def unload(names: Iterable[str]) -> None:
             problem = f"{name} cannot be unloaded: removing {pin} failed: {error.strerror}"
             raise BpfError(f"{problem}; run this as root") from None
     deadline = time.monotonic() + _FORGETS
-    while _in_kernel(wanted) and time.monotonic() < deadline:
+    called = _kernel_names(wanted)
+    while called & known() and time.monotonic() < deadline:
         time.sleep(0.01)
 
 
-def _in_kernel(wanted: Iterable[str]) -> bool:
+def _kernel_names(kept: Iterable[str]) -> set[str]:
+    """What the kernel calls kept algorithms, of dumbbell and of the user."""
     ours = names()
-    return not known().isdisjoint(kernel_name(name) if name in ours else name for name in wanted)
+    return {kernel_name(name) if name in ours else name for name in kept}
 
 
 def _check_name(name: str) -> None:
