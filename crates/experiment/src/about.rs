@@ -168,7 +168,7 @@ static OPTIONS: &[AboutOption] = &[
         &[],
         "the largest growth in a round trip, packets (S_max; max_increment in Linux)",
     ),
-    about("low_window", &["bic"], "the window up to which it is Reno, packets"),
+    about("low_window", &[], "the window up to which it is Reno, packets"),
     about("beta", &["bic", "stcp"], "the share of the window that a loss leaves"),
     about("smooth_part", &[], "round trips that the window takes near its last maximum"),
     about(
@@ -181,7 +181,6 @@ static OPTIONS: &[AboutOption] = &[
         &[],
         "the window grows by one packet for this many that are acknowledged, 1 / a in the paper",
     ),
-    about("low_window", &["stcp"], "the window up to which it is Reno, packets"),
     about(
         "rtt_scaling",
         &[],
