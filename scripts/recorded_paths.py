@@ -1,14 +1,8 @@
 """Compares templates of paths with recorded links, by tables in Markdown.
 
-mkdir recordings && cd recordings
-git clone --depth 1 https://github.com/ravinet/mahimahi
-git clone https://github.com/NUWiNS/starlink-measurement
-git -C starlink-measurement checkout 5c8c361 datasets
-git clone --depth 1 https://github.com/sys-uos/Starlink-on-the-Road
-git clone --depth 1 https://github.com/NUWiNS/sigcomm-5gmemu-5g-mmWave-uplink-data
-git clone --depth 1 https://github.com/SIGCOMM21-5G/artifact
-git clone --depth 1 https://github.com/transys-project/zhuge
-python scripts/recorded_paths.py . lte leo wifi 5g
+docs/how-to/paths.md has the tables, and the commands that get the recordings into a folder:
+
+    python scripts/recorded_paths.py recordings lte leo wifi 5g
 """
 
 from __future__ import annotations
@@ -177,12 +171,10 @@ class Pings:
 
 RATE_HEAD: Final = (
     "runs | mean, Mbit/s | deviation | within 15 s | of the change | slow, % | times a minute "
-    "| mean length, s | longest, s"
+    "| median length, s"
 )
-PING_HEAD: Final = (
-    "runs | minimum, ms | median above | mean above | p95 above | deviation | step "
-    "| lost, median, % | mean, %"
-)
+PING_HEAD: Final = "runs | minimum, ms | median above | mean above | p95 above | deviation"
+LEO_HEAD: Final = f"{PING_HEAD} | step | lost, median, % | mean, %"
 
 
 def rate_cells(rates: Rates) -> list[str]:
@@ -203,29 +195,32 @@ def rate_cells(rates: Rates) -> list[str]:
     mean, *others = np.median(found, axis=0)
     cells = [str(len(found)), f"{mean:.0f}", *(f"{value:.2f}" for value in others[:3])]
     cells += [f"{others[3]:.1f}", f"{others[4]:.1f}"]
-    return (
-        [*cells, f"{np.mean(lengths):.1f}", f"{max(lengths):.1f}"] if lengths else [*cells, "", ""]
-    )
+    return [*cells, f"{np.median(lengths):.1f}" if lengths else ""]
 
 
 def ping_cells(pings: Pings) -> list[str]:
-    """Runs; round-trip times; the step of the median from slot to slot; losses."""
+    """Runs; minimum round-trip time; what is above it; deviation."""
     found = []
-    steps: list[float] = []
-    for times, rtts in pings.runs:
+    for _, rtts in pings.runs:
         low = rtts.min()
         above = (np.median(rtts) - low, rtts.mean() - low, np.percentile(rtts, 95) - low)
         found.append([low, *above, rtts.std()])
+    return [str(len(found)), *(f"{value:.1f}" for value in np.median(found, axis=0))]
+
+
+def leo_cells(pings: Pings) -> list[str]:
+    """The same; the change of the median from slot to slot; losses."""
+    steps: list[float] = []
+    for times, rtts in pings.runs:
         slot = times // SLOT
         parts = [rtts[slot == one] for one in np.unique(slot)]
         steps += list(np.abs(np.diff([np.median(part) for part in parts if len(part) > 35])))
-    cells = [str(len(found)), *(f"{value:.1f}" for value in np.median(found, axis=0))]
-    return [*cells, f"{np.median(steps):.1f}" if steps else "", *losses(pings.lost)]
+    return [*ping_cells(pings), f"{np.median(steps):.1f}", *losses(pings.lost)]
 
 
 def losses(lost: Sequence[float]) -> list[str]:
     """Median and mean of the runs."""
-    return [f"{np.median(lost):.2f}", f"{np.mean(lost):.2f}"] if lost else ["", ""]
+    return [f"{np.median(lost):.2f}", f"{np.mean(lost):.2f}"]
 
 
 def handover(rates: Rates) -> str:
@@ -269,15 +264,11 @@ def simulated_pings(links: Iterable[Link]) -> Pings:
     return Pings(runs, lost)
 
 
-def compare(
-    rates: dict[str, Rates], pings: dict[str, list[str]], calls: Sequence[str], interval: float
-) -> dict[str, Rates]:
-    """Prints the tables of rates and of round-trip times, the templates below; has all rates."""
+def compare(rates: dict[str, Rates], calls: Sequence[str], interval: float) -> dict[str, Rates]:
+    """Prints the table of rates, the templates below; has all of them."""
     links = templates(*calls)
     found = rates | {name: simulated_rates(name, ones, interval) for name, ones in links.items()}
     table(RATE_HEAD, ([name, *rate_cells(one)] for name, one in found.items()))
-    probes = {name: ping_cells(simulated_pings(ones)) for name, ones in links.items()}
-    table(PING_HEAD, ([name, *cells] for name, cells in (pings | probes).items()))
     return found
 
 
@@ -343,17 +334,15 @@ def leo(folder: Path) -> None:
     """Starlink in a car that drives and in one at rest."""
     driving, pings = maine(folder)
     rest, cells = osnabrueck(folder)
-    rates = {"Maine, driving": driving, "Osnabrück, at rest": rest}
-    answers = {"Maine, driving": ping_cells(pings), "Osnabrück, at rest": cells}
-    calls = ("leo", LEO)
-    found = compare(rates, answers, calls, 0.5)
+    calls = ("leo", "leo(variation=0.3, step=16 ms, outage=300 ms, loss=0.002)")
+    found = compare({"Maine, driving": driving, "Osnabrück, at rest": rest}, calls, 0.5)
+    probes = {name: leo_cells(simulated_pings(ones)) for name, ones in templates(*calls).items()}
+    answers = {"Maine, driving": leo_cells(pings), "Osnabrück, at rest": cells}
+    table(LEO_HEAD, ([name, *one] for name, one in (answers | probes).items()))
     print("\nLost at a handover:")
-    for name, one in found.items():
-        if one.starts:
-            print(f"{name}: {handover(one)}")
-
-
-LEO: Final = "leo(variation=0.3, step=16 ms, outage=200 ms, loss=0.005)"
+    for name, rates in found.items():
+        if rates.starts:
+            print(f"{name}: {handover(rates)}")
 
 
 # Wi-Fi and 5G
@@ -373,9 +362,14 @@ def zhuge(folder: Path, name: str) -> Rates:
 
 
 def wifi(folder: Path) -> None:
-    """An office and a restaurant."""
+    """An office and a restaurant; the round-trip times of the template."""
     rates = {"office": zhuge(folder, "office-wifi"), "restaurant": zhuge(folder, "rest-wifi")}
-    compare(rates, {}, ("wifi", "wifi(every=off)", "wifi(period=1 s)"), 0.2)
+    calls = ("wifi", "wifi(every=12 s, period=400 ms)", "wifi(every=6 s, period=700 ms)")
+    compare(rates, calls, 0.2)
+    print("\np50, p90 and p99 of the round-trip time above its minimum, ms:")
+    for name, ones in templates(*calls).items():
+        rtts = np.concatenate([rtts for _, rtts in simulated_pings(ones).runs])
+        print(f"{name}: {np.round(np.percentile(rtts, [50, 90, 99]) - rtts.min(), 1)}")
 
 
 def uplink(folder: Path, kind: str) -> list[Array]:
@@ -390,7 +384,7 @@ def uplink(folder: Path, kind: str) -> list[Array]:
 
 
 def fifth(folder: Path) -> None:
-    """Millimetre waves in the hands of pedestrians and in cars, and a lower band."""
+    """Millimetre waves in the hands of pedestrians and in cars, and another link."""
     lumos = folder / "artifact/Video-Streaming/Network-Traces/Lumous5G/5G"
     rates = {}
     for kind in ("static", "walking"):
@@ -400,15 +394,15 @@ def fifth(folder: Path) -> None:
     for kind in ("walking", "driving"):
         runs = [np.loadtxt(path)[:, 1] for path in sorted(lumos.glob(f"*_{kind}*"))]
         rates[f"mmWave downlink, {kind}"] = Rates(runs, 1)
-    rates["3.5 GHz"] = zhuge(folder, "xu5g")
-    pings = {}
+    rates["xu5g"] = zhuge(folder, "xu5g")
+    calls = ("5g", "5g(every=20 s, blocked=10 s, left=0.05)")
+    compare(rates, calls, 0.2)
+    cells = {}
     for kind in ("static", "walking"):
-        answers = [(np.arange(len(run)) * 0.2, run) for run in uplink(folder, f"ping/{kind}")]
-        pings[f"mmWave, {kind}"] = ping_cells(Pings(answers, []))
-    compare(rates, pings, ("5g", FIFTH), 0.2)
-
-
-FIFTH: Final = "5g(every=8 s, blocked=4 s, left=0.1)"
+        rtts = uplink(folder, f"ping/{kind}")
+        cells[f"mmWave, {kind}"] = ping_cells(Pings([(np.empty(0), run) for run in rtts], []))
+    probes = {name: ping_cells(simulated_pings(ones)) for name, ones in templates(*calls).items()}
+    table(PING_HEAD, ([name, *one] for name, one in (cells | probes).items()))
 
 
 COMPARISONS: Final[dict[str, Callable[[Path], None]]] = {
