@@ -48,7 +48,7 @@ MODULES: Final = {
     "lp": "lp",
     "nv": "nv",
     "hybla": "hybla",
-    "hstcp": "highspeed",
+    "hstcp(arithmetic=linux)": "highspeed",
     "stcp": "scalable",
 }
 """The module ``net/ipv4/tcp_*.c`` of each algorithm."""

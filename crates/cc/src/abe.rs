@@ -45,6 +45,10 @@ impl<R: WindowRule> Abe<R> {
 // No default body may stand in for the rule's own method.
 #[deny(clippy::missing_trait_methods)]
 impl<R: WindowRule> WindowRule for Abe<R> {
+    fn on_established(&mut self, path: &Path) {
+        self.rule.on_established(path);
+    }
+
     #[inline]
     fn increase(&mut self, cwnd: f64, acked: f64, path: &Path, ack: &Ack) -> f64 {
         self.rule.increase(cwnd, acked, path, ack)

@@ -6,9 +6,9 @@ use crate::{
     Abe, Ack, AdaptiveUdt, AnyArithmetic, AnySlowStart, Balia, BbrV1, BbrV3, Bic, BicLinux, Cdg,
     ConfigError, CongestionControl, CongestionEvent, ConnectionConfig, ControlParameters, Copa,
     Cubic, Cubic2006, CubicLinux, CubicParameters, CustomAlgorithm, Dbac, Dctcp, Fast, HighSpeed,
-    Htcp, Hybla, Illinois, LedbatPlusPlus, Lia, Lp, Metric, Nv, Olia, OptionInfo, Options, Path,
-    Prague, Reno, RenoLinux, Scalable, Sent, StandardSlowStart, Udt, Vegas, Veno, WeightedVegas,
-    Westwood, WindowRule, Windowed, Yeah,
+    HighSpeedLinux, Htcp, Hybla, Illinois, LedbatPlusPlus, Lia, Lp, Metric, Nv, Olia, OptionInfo,
+    Options, Path, Prague, Reno, RenoLinux, Scalable, Sent, StandardSlowStart, Udt, Vegas, Veno,
+    WeightedVegas, Westwood, WindowRule, Windowed, Yeah,
 };
 #[cfg(feature = "all-algorithms")]
 use crate::{C4, Vivace};
@@ -174,8 +174,10 @@ algorithms! {
         windowed(rule, options, init)
     };
     /// HighSpeed TCP.
-    "hstcp" HighSpeed(Windowed<HighSpeed, AnySlowStart>) = |options, init| {
-        windowed(HighSpeed::default(), options, init)
+    "hstcp" HighSpeed(Windowed<AnyArithmetic<HighSpeed, HighSpeedLinux>, AnySlowStart>) = |options, init| {
+        let (exact, linux) = (HighSpeed::default(), HighSpeedLinux::default());
+        let rule = AnyArithmetic::exact_by_default(options, exact, linux)?;
+        windowed(rule, options, init)
     };
     /// Scalable TCP.
     "stcp" Scalable(Windowed<Scalable, AnySlowStart>) = |options, init| {
@@ -183,7 +185,7 @@ algorithms! {
     };
     /// H-TCP.
     "htcp" Htcp(Windowed<Htcp, AnySlowStart>) = |options, init| {
-        windowed(Htcp::from_options(options, init.now)?, options, init)
+        windowed(Htcp::from_options(options)?, options, init)
     };
     /// Hybla.
     "hybla" Hybla(Windowed<Hybla, Hybla>) = |options, init| {

@@ -55,10 +55,23 @@ impl<E, L> AnyArithmetic<E, L> {
         exact: E,
         linux: L,
     ) -> Result<AnyArithmetic<E, L>, ConfigError> {
-        Ok(match Arithmetic::as_the_transport(options, init)? {
+        Ok(AnyArithmetic::of(Arithmetic::as_the_transport(options, init)?, exact, linux))
+    }
+
+    /// The same; the default is exact.
+    pub(crate) fn exact_by_default(
+        options: &mut Options,
+        exact: E,
+        linux: L,
+    ) -> Result<AnyArithmetic<E, L>, ConfigError> {
+        Ok(AnyArithmetic::of(Arithmetic::from_options(options)?, exact, linux))
+    }
+
+    fn of(arithmetic: Arithmetic, exact: E, linux: L) -> AnyArithmetic<E, L> {
+        match arithmetic {
             Arithmetic::Exact => AnyArithmetic::Exact(exact),
             Arithmetic::Linux => AnyArithmetic::Linux(linux),
-        })
+        }
     }
 }
 
@@ -74,6 +87,10 @@ macro_rules! forward {
 // No default body may stand in for the rule's own method.
 #[deny(clippy::missing_trait_methods)]
 impl<E: WindowRule, L: WindowRule> WindowRule for AnyArithmetic<E, L> {
+    fn on_established(&mut self, path: &Path) {
+        forward!(self, rule => rule.on_established(path));
+    }
+
     #[inline]
     fn increase(&mut self, cwnd: f64, acked: f64, path: &Path, ack: &Ack) -> f64 {
         forward!(self, rule => rule.increase(cwnd, acked, path, ack))
@@ -140,6 +157,9 @@ pub(crate) struct Jiffies {
 }
 
 impl Jiffies {
+    #[cfg(test)]
+    pub(crate) const OF_1_MS: Jiffies = Jiffies { jiffy: 1_000_000, hz: 1000 };
+
     /// The path's clock; of 1 ms if the stack has none.
     #[inline]
     pub(crate) fn of(path: &Path) -> Jiffies {
@@ -189,7 +209,7 @@ impl LastUpdate {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct CongAvoidAi {
     /// Packets acknowledged since the window last grew.
-    snd_cwnd_cnt: u64,
+    pub(crate) snd_cwnd_cnt: u64,
 }
 
 impl CongAvoidAi {

@@ -1,5 +1,5 @@
 //! H-TCP (Leith and Shorten, "H-TCP: TCP for high-speed and long-distance networks", PFLDnet 2004),
-//! as Linux's `tcp_htcp.c` implements it.
+//! as Linux 6.18's `tcp_htcp.c` implements it, in whole packets and jiffies.
 //!
 //! The window grows by `alpha` a round trip. `alpha` increases with `D`, the seconds since the last
 //! congestion:
@@ -26,35 +26,46 @@
 //! machine was started; in slow start the window grows ahead of the packets counted, so that there is no
 //! other. The first congestion therefore finds an unchanged throughput.
 //!
-//! Linux uses fixed point (7 bits) and ticks; here the numbers are exact. As in Linux, growth counts
-//! packets even if the stack counts acknowledgements. The options `rtt_scaling` and
-//! `bandwidth_switch` are Linux's module parameters (`use_rtt_scaling`, `use_bandwidth_switch`).
+//! Every division rounds down: `f` is a whole number, and `s` in whole eighths. Linux compares the
+//! packets it has counted before it counts those of an acknowledgement, and starts at 0 whenever the window
+//! grows. So each packet of growth takes an acknowledgement more than the equation has; `alpha` is computed
+//! again when the window has grown. Packets are those that the cumulative acknowledgement covers. The
+//! options `rtt_scaling` and `bandwidth_switch` are Linux's module parameters (`use_rtt_scaling`,
+//! `use_bandwidth_switch`). On a transport without jiffies one is 1 ms.
 
+use crate::arithmetic::Jiffies;
 use crate::{Ack, CaState, ConfigError, CongestionEvent, Metric, Options, Path, WindowRule};
-use dumbbell_units::{Span, Time};
+use dumbbell_units::Span;
 
-const BETA_MIN: f64 = 0.5;
-/// 102/128.
-const BETA_MAX: f64 = 0.796_875;
-/// Time after congestion in which growth is Reno's, seconds (the paper's `Delta_L`).
-const DELTA_L: f64 = 1.0;
+/// `alpha` and `beta` are in parts of this.
+const ONE: u64 = 128;
+const BETA_MIN: u64 = ONE / 2;
+/// 0.8.
+const BETA_MAX: u64 = 102;
+/// Steps in which `RTTmax` rises, and `RTTmin` above which `beta` follows the delays.
+const RTT_STEP: Span = Span::from_millis(20);
+const RTT_LEAST: Span = Span::from_millis(10);
 
-/// State of a congestion epoch that an undo restores.
+/// State of a congestion epoch that an undo restores; times are in jiffies.
 #[derive(Clone, Copy, Debug, Default)]
 struct EpochState {
-    last_cong: Time,
-    rtt_max: Option<Span>,
+    last_cong: u64,
+    /// 0 before the first sample.
+    rtt_max: u64,
     /// Maximum throughput of the previous epoch, packets/s (Linux `old_maxB`).
-    old_max: f64,
+    old_max: u64,
 }
 
 /// Throughput of the epoch, packets/s.
 #[derive(Clone, Copy, Debug, Default)]
 struct Throughput {
-    packets: f64,
-    start: Time,
-    smoothed: f64,
-    max: f64,
+    packets: u64,
+    /// In jiffies; `None` before the first sample.
+    start: Option<u64>,
+    /// Linux's `Bi`.
+    smoothed: u64,
+    /// Linux's `maxB`.
+    max: u64,
 }
 
 /// H-TCP's rule.
@@ -62,146 +73,180 @@ struct Throughput {
 pub struct Htcp {
     rtt_scaling: bool,
     bandwidth_switch: bool,
-    alpha: f64,
-    beta: f64,
     /// Whether the next congestion may set `beta` from the delays (Linux's `modeswitch`): the
     /// previous congestion found an unchanged throughput.
     modeswitch: bool,
-    rtt_min: Option<Span>,
+    /// Whether a reduction is in progress; the epoch begins when it ends.
+    in_reduction: bool,
+    alpha: u64,
+    beta: u64,
+    /// In jiffies; 0 before the first sample.
+    rtt_min: u64,
     epoch: EpochState,
     undo_epoch: EpochState,
     throughput: Throughput,
-    /// Whether a reduction is in progress; the epoch begins when it ends.
-    in_reduction: bool,
-    /// Whether a sample of the throughput has begun.
-    is_sampling: bool,
-    cwnd: f64,
+    cwnd: u64,
+    /// Packets acknowledged since the window grew (Linux's `snd_cwnd_cnt`).
+    count: u64,
+    /// What the next acknowledgement adds to it.
+    pkts_acked: u64,
+    una: u64,
 }
 
 impl Htcp {
-    /// Takes the options `rtt_scaling` and `bandwidth_switch`. The start of the connection, `now`,
-    /// counts as a congestion.
+    /// Takes the options `rtt_scaling` and `bandwidth_switch`.
     ///
     /// # Errors
     /// If one of them is neither on nor off.
-    pub fn from_options(options: &mut Options, now: Time) -> Result<Htcp, ConfigError> {
+    pub fn from_options(options: &mut Options) -> Result<Htcp, ConfigError> {
         Ok(Htcp {
             rtt_scaling: options.switch("rtt_scaling", true)?,
             bandwidth_switch: options.switch("bandwidth_switch", true)?,
-            alpha: 1.0,
-            beta: BETA_MIN,
             modeswitch: false,
-            rtt_min: None,
-            epoch: EpochState { last_cong: now, ..EpochState::default() },
+            in_reduction: false,
+            alpha: ONE,
+            beta: BETA_MIN,
+            rtt_min: 0,
+            epoch: EpochState::default(),
             undo_epoch: EpochState::default(),
             throughput: Throughput::default(),
-            in_reduction: false,
-            is_sampling: false,
-            cwnd: 0.0,
+            cwnd: 0,
+            count: 0,
+            pkts_acked: 1,
+            una: 0,
         })
     }
 
-    fn update_alpha(&mut self, now: Time) {
-        let beyond = now.since(self.epoch.last_cong).as_secs_f64() - DELTA_L;
-        let mut factor = 1.0;
-        if beyond > 0.0 {
-            factor = 1.0 + 10.0 * beyond + (beyond / 2.0) * (beyond / 2.0);
+    /// `htcp_alpha_update`.
+    fn update_alpha(&mut self, clock: Jiffies, now: u64) {
+        let (hz, since) = (clock.hz, now - self.epoch.last_cong);
+        let mut factor = 1;
+        if since > hz {
+            let beyond = since - hz;
+            factor += (10 * beyond + (beyond / 2) * (beyond / 2) / hz) / hz;
         }
-        if let Some(rtt_min) = self.rtt_min.filter(|rtt| self.rtt_scaling && !rtt.is_zero()) {
-            let scale = 0.1 / rtt_min.as_secs_f64();
-            factor = (factor / scale.clamp(0.5, 10.0)).max(1.0);
+        if self.rtt_scaling && self.rtt_min > 0 {
+            let scale = 8 * hz / (10 * self.rtt_min);
+            factor = (8 * factor / scale.clamp(4, 80)).max(1);
         }
-        self.alpha = 2.0 * factor * (1.0 - self.beta);
+        self.alpha = 2 * factor * (ONE - self.beta);
     }
 
-    fn update_beta(&mut self) {
+    /// `htcp_beta_update`.
+    fn update_beta(&mut self, clock: Jiffies) {
         let (max, old) = (self.throughput.max, self.epoch.old_max);
         if self.bandwidth_switch {
             self.epoch.old_max = max;
-            if !(0.8 * old..=1.2 * old).contains(&max) {
+            if !(4 * old..=6 * old).contains(&(5 * max)) {
                 self.beta = BETA_MIN;
                 self.modeswitch = false;
                 return;
             }
         }
-        self.beta = match (self.rtt_min, self.epoch.rtt_max) {
-            (Some(min), Some(max)) if self.modeswitch && min > Span::from_millis(10) => {
-                (min.as_secs_f64() / max.as_secs_f64()).clamp(BETA_MIN, BETA_MAX)
-            }
-            _ => {
-                self.modeswitch = true;
-                BETA_MIN
-            }
-        };
+        let (rtt_min, rtt_max) = (self.rtt_min, self.epoch.rtt_max);
+        if self.modeswitch && rtt_min > clock.of_span(RTT_LEAST) && rtt_max > 0 {
+            self.beta = (ONE * rtt_min / rtt_max).clamp(BETA_MIN, BETA_MAX);
+        } else {
+            self.beta = BETA_MIN;
+            self.modeswitch = true;
+        }
     }
 
-    fn measure_rtt(&mut self, path: &Path, rtt: Span) {
-        let min = self.rtt_min.map_or(rtt, |min| min.min(rtt));
-        self.rtt_min = Some(min);
+    fn measure_rtt(&mut self, path: &Path, clock: Jiffies, rtt: u64) {
+        if self.rtt_min > rtt || self.rtt_min == 0 {
+            self.rtt_min = rtt;
+        }
         if path.ca_state == CaState::Open {
-            let max = self.epoch.rtt_max.unwrap_or(min).max(min);
-            let rises = rtt > max && rtt <= max + Span::from_millis(20);
-            self.epoch.rtt_max = Some(if rises { rtt } else { max });
+            let max = self.epoch.rtt_max.max(self.rtt_min);
+            let rises = max < rtt && rtt <= max + clock.of_span(RTT_STEP);
+            self.epoch.rtt_max = if rises { rtt } else { max };
         }
     }
 
-    fn measure_throughput(&mut self, path: &Path, ack: &Ack) {
-        let now = path.now;
-        let t = &mut self.throughput;
+    /// `measure_achieved_throughput`.
+    fn measure_throughput(&mut self, path: &Path, clock: Jiffies, acked: u64) {
+        let (now, t) = (clock.at(path.now), &mut self.throughput);
         if !matches!(path.ca_state, CaState::Open | CaState::Disorder) {
-            (t.packets, t.start) = (0.0, now);
-            self.is_sampling = true;
+            (t.packets, t.start) = (0, Some(now));
             return;
         }
-        t.packets += f64::from(ack.delivered);
-        let Some(rtt_min) = self.rtt_min.filter(|rtt| !rtt.is_zero()) else { return };
-        let length = if self.is_sampling { now.since(t.start) } else { Span::MAX };
-        if t.packets < self.cwnd - self.alpha.max(1.0) || length < rtt_min {
+        t.packets += acked;
+        let length = t.start.map_or(u64::MAX, |start| now - start);
+        let enough = self.cwnd.saturating_sub((self.alpha / ONE).max(1));
+        if self.rtt_min == 0 || t.packets < enough || length < self.rtt_min {
             return;
         }
-        let sample = if self.is_sampling { t.packets / length.as_secs_f64() } else { 0.0 };
-        if now.since(self.epoch.last_cong) < rtt_min * 4 {
+        let sample = if t.start.is_some() { t.packets * clock.hz / length } else { 0 };
+        if (now - self.epoch.last_cong) / self.rtt_min <= 3 {
             (t.smoothed, t.max) = (sample, sample);
         } else {
-            t.smoothed = (3.0 * t.smoothed + sample) / 4.0;
+            t.smoothed = (3 * t.smoothed + sample) / 4;
             t.max = t.max.max(t.smoothed);
         }
-        (t.packets, t.start) = (0.0, now);
-        self.is_sampling = true;
+        (t.packets, t.start) = (0, Some(now));
     }
 }
 
 impl WindowRule for Htcp {
-    #[inline]
-    fn increase(&mut self, cwnd: f64, acked: f64, path: &Path, ack: &Ack) -> f64 {
-        self.cwnd = cwnd;
-        self.update_alpha(path.now);
-        self.alpha * ack.scale_to_packets(acked) / cwnd
+    /// The start of the connection counts as a congestion.
+    fn on_established(&mut self, path: &Path) {
+        self.epoch.last_cong = Jiffies::of(path).at(path.now);
     }
 
+    /// `htcp_cong_avoid`.
+    #[inline]
+    fn increase(&mut self, cwnd: f64, acked: f64, path: &Path, ack: &Ack) -> f64 {
+        if acked < f64::from(ack.acked) {
+            return 0.0; // the acknowledgement was slow start's
+        }
+        let packets = core::mem::replace(&mut self.pkts_acked, 1);
+        if self.count * self.alpha / ONE < cwnd as u64 {
+            self.count += packets;
+            return 0.0;
+        }
+        self.count = 0;
+        let clock = Jiffies::of(path);
+        self.update_alpha(clock, clock.at(path.now));
+        self.cwnd += 1;
+        1.0
+    }
+
+    /// `htcp_recalc_ssthresh`, and `htcp_reset` of `htcp_state`.
     fn decrease(&mut self, cwnd: f64, path: &Path, _event: &CongestionEvent) -> f64 {
-        let last_cong = self.epoch.last_cong;
-        self.update_beta();
-        if let (Some(min), Some(max)) = (self.rtt_min, self.epoch.rtt_max) {
-            self.epoch.rtt_max = Some(min + max.saturating_sub(min).mul_f64(0.95));
+        let clock = Jiffies::of(path);
+        let (now, last_cong) = (clock.at(path.now), self.epoch.last_cong);
+        self.update_beta(clock);
+        self.update_alpha(clock, now);
+        let (min, max) = (self.rtt_min, self.epoch.rtt_max);
+        if min > 0 && max > min {
+            self.epoch.rtt_max = min + (max - min) * 95 / 100;
         }
         // htcp_reset comes after the parameters have been updated: an undo restores the time only.
         self.undo_epoch = EpochState { last_cong, ..self.epoch };
-        self.epoch.last_cong = path.now;
+        self.epoch.last_cong = now;
         self.in_reduction = true;
-        self.cwnd = cwnd * self.beta;
-        self.cwnd
+        self.count = 0;
+        self.cwnd = cwnd as u64 * self.beta / ONE;
+        self.cwnd as f64
     }
 
     fn observe(&mut self, path: &Path, ack: &Ack) {
-        if self.in_reduction && path.ca_state == CaState::Open {
-            self.in_reduction = false;
-            self.epoch.last_cong = path.now;
+        let clock = Jiffies::of(path);
+        let acked = path.una.saturating_sub(self.una);
+        self.una = path.una;
+        if path.ca_state == CaState::Open {
+            if self.in_reduction {
+                self.in_reduction = false;
+                self.epoch.last_cong = clock.at(path.now);
+            }
+            self.pkts_acked = acked;
         }
         if let Some(rtt) = ack.rtt.filter(|rtt| !rtt.is_zero()) {
-            self.measure_rtt(path, rtt);
+            self.measure_rtt(path, clock, clock.of_span(rtt));
         }
-        self.measure_throughput(path, ack);
+        if self.bandwidth_switch {
+            self.measure_throughput(path, clock, acked);
+        }
     }
 
     /// Takes the window, which grows in slow start too.
@@ -212,27 +257,36 @@ impl WindowRule for Htcp {
         _path: &Path,
         _ack: &Ack,
     ) -> Option<(f64, f64)> {
-        self.cwnd = cwnd;
+        self.cwnd = cwnd as u64;
         None
     }
 
     fn on_undo(&mut self) {
-        self.epoch = self.undo_epoch;
-        self.in_reduction = false;
+        if self.in_reduction {
+            self.epoch = self.undo_epoch;
+            self.in_reduction = false;
+        }
     }
 
     fn on_mtu_update(&mut self, factor: f64) {
-        self.cwnd *= factor;
-        self.epoch.old_max *= factor;
-        self.undo_epoch.old_max *= factor;
-        self.throughput.packets *= factor;
-        self.throughput.smoothed *= factor;
-        self.throughput.max *= factor;
+        let t = &mut self.throughput;
+        let (old, undo) = (&mut self.epoch.old_max, &mut self.undo_epoch.old_max);
+        for packets in [
+            &mut self.cwnd,
+            &mut self.count,
+            &mut t.packets,
+            &mut t.smoothed,
+            &mut t.max,
+            old,
+            undo,
+        ] {
+            *packets = (*packets as f64 * factor) as u64;
+        }
     }
 
     fn inspect(&self, show: &mut dyn FnMut(Metric)) {
-        show(Metric { name: "alpha", value: self.alpha });
-        show(Metric { name: "beta", value: self.beta });
+        show(Metric { name: "alpha", value: self.alpha as f64 / ONE as f64 });
+        show(Metric { name: "beta", value: self.beta as f64 / ONE as f64 });
     }
 }
 
@@ -241,9 +295,13 @@ mod tests {
     use super::*;
     use crate::test_path::{Link, TestPath, init};
     use crate::{AnySlowStart, Windowed};
+    use alloc::vec::Vec;
+    use dumbbell_units::Time;
+
+    const MS: Jiffies = Jiffies::OF_1_MS;
 
     fn htcp(text: &str) -> Htcp {
-        Htcp::from_options(&mut text.parse().expect("well formed"), Time::ZERO).expect("on or off")
+        Htcp::from_options(&mut text.parse().expect("well formed")).expect("on or off")
     }
 
     fn path_at(seconds: f64) -> Path {
@@ -255,48 +313,58 @@ mod tests {
         rule.observe(&path_at(seconds), &Ack { rtt, ..Ack::default() });
     }
 
-    /// Packets by which the window grows in a round trip.
-    fn growth(rule: &mut Htcp, seconds: f64) -> f64 {
-        let ack = Ack { delivered: 1000, acked: 1000, ..Ack::default() };
-        rule.increase(1000.0, 1000.0, &path_at(seconds), &ack)
+    /// `alpha`, in packets.
+    fn growth(rule: &mut Htcp, ms: u64) -> f64 {
+        rule.update_alpha(MS, ms);
+        rule.alpha as f64 / ONE as f64
     }
 
     #[test]
     fn the_start_of_a_connection_counts_as_a_congestion() {
-        let at = Time::ZERO + Span::from_secs(60);
-        let options = &mut "htcp".parse().expect("well formed");
-        let mut late = Htcp::from_options(options, at).expect("on or off");
-        assert_close(growth(&mut late, 60.5), growth(&mut htcp("htcp"), 0.5));
-        assert_close(growth(&mut late, 65.0), growth(&mut htcp("htcp"), 5.0));
+        let mut late = htcp("htcp");
+        late.on_established(&path_at(60.0));
+        assert_eq!(growth(&mut late, 60_500), growth(&mut htcp("htcp"), 500));
+        assert_eq!(growth(&mut late, 65_000), growth(&mut htcp("htcp"), 5000));
     }
 
-    fn assert_close(value: f64, expected: f64) {
-        assert!((value - expected).abs() <= 1e-9 * expected.abs(), "{value} is not {expected}");
+    /// htcp_cong_avoid, with alpha of 1: a window of 4 packets grows with the fifth acknowledgement.
+    #[test]
+    fn a_packet_of_growth_takes_an_acknowledgement_more_than_a_window() {
+        let (mut rule, mut path) = (htcp("htcp"), path_at(0.5));
+        let mut acknowledge = |rule: &mut Htcp, acked: u32| {
+            path.una += u64::from(acked);
+            rule.observe(&path, &Ack::new(acked));
+            rule.increase(4.0, f64::from(acked), &path, &Ack::new(acked))
+        };
+        let grown: Vec<f64> = (0..10).map(|_| acknowledge(&mut rule, 1)).collect();
+        assert_eq!(grown, [0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0]);
+        let grown: Vec<f64> = (0..6).map(|_| acknowledge(&mut rule, 2)).collect();
+        assert_eq!(grown, [0.0, 0.0, 1.0, 0.0, 0.0, 1.0]);
     }
 
     #[test]
     fn growth_is_renos_for_a_second_then_quadratic_in_time() {
         let mut rule = htcp("htcp(rtt_scaling=off)");
-        for (t, alpha) in [(0.5, 1.0), (1.0, 1.0), (2.0, 11.25), (5.0, 45.0), (11.0, 126.0)] {
-            assert_close(growth(&mut rule, t), alpha);
+        for (ms, alpha) in [(500, 1.0), (1000, 1.0), (2000, 11.0), (5000, 45.0), (11_000, 126.0)] {
+            assert_eq!(growth(&mut rule, ms), alpha, "{ms} ms");
         }
     }
 
     #[test]
     fn rtt_scaling_slows_growth_below_100_ms_and_at_most_doubles_it_above() {
-        for (rtt, alpha) in [(5, 4.5), (20, 9.0), (100, 45.0), (400, 90.0)] {
+        for (rtt, alpha) in [(5, 4.0), (20, 9.0), (100, 45.0), (400, 90.0)] {
             let mut rule = htcp("htcp");
             sample(&mut rule, 0.0, rtt);
-            assert_close(growth(&mut rule, 5.0), alpha);
+            assert_eq!(growth(&mut rule, 5000), alpha, "{rtt} ms");
         }
         let mut rule = htcp("htcp");
         sample(&mut rule, 0.0, 20);
-        assert_close(growth(&mut rule, 0.5), 1.0);
+        assert_eq!(growth(&mut rule, 500), 1.0);
     }
 
     #[test]
     fn beta_empties_the_queue_from_the_second_congestion_on() {
-        for (max, beta) in [(150, 100.0 / 150.0), (110, BETA_MAX), (400, BETA_MIN)] {
+        for (max, beta) in [(150, ONE * 100 / 150), (110, BETA_MAX), (400, BETA_MIN)] {
             let mut rule = htcp("htcp(bandwidth_switch=off)");
             sample(&mut rule, 0.0, 100);
             let mut rtt = 100;
@@ -304,12 +372,10 @@ mod tests {
                 rtt = (rtt + 20).min(max);
                 sample(&mut rule, 1.0, rtt);
             }
-            assert_close(rule.decrease(1000.0, &path_at(2.0), &CongestionEvent::loss()), 500.0);
+            let loss = CongestionEvent::loss();
+            assert_eq!(rule.decrease(1000.0, &path_at(2.0), &loss), 500.0);
             sample(&mut rule, 3.0, max);
-            assert_close(
-                rule.decrease(1000.0, &path_at(4.0), &CongestionEvent::loss()),
-                1000.0 * beta,
-            );
+            assert_eq!(rule.decrease(1000.0, &path_at(4.0), &loss), (1000 * beta / ONE) as f64);
         }
     }
 
@@ -319,23 +385,21 @@ mod tests {
         sample(&mut rule, 0.0, 100);
         sample(&mut rule, 0.0, 120);
         rule.decrease(1000.0, &path_at(2.0), &CongestionEvent::loss());
-        assert_eq!(rule.epoch.rtt_max, Some(Span::from_millis(119)));
+        assert_eq!(rule.epoch.rtt_max, 119);
     }
 
     #[test]
     fn throughput_that_changed_by_more_than_a_fifth_halves_the_window() {
-        for (max, halves) in [(1190.0, false), (1210.0, true), (790.0, true), (810.0, false)] {
+        for (max, halves) in [(1190, false), (1210, true), (790, true), (810, false)] {
             let mut rule = htcp("htcp");
             sample(&mut rule, 0.0, 100);
             sample(&mut rule, 0.0, 110);
             rule.modeswitch = true;
-            rule.epoch.old_max = 1000.0;
+            rule.epoch.old_max = 1000;
             rule.throughput.max = max;
             let beta = if halves { BETA_MIN } else { BETA_MAX };
-            assert_close(
-                rule.decrease(1000.0, &path_at(2.0), &CongestionEvent::loss()),
-                1000.0 * beta,
-            );
+            let ssthresh = rule.decrease(1000.0, &path_at(2.0), &CongestionEvent::loss());
+            assert_eq!(ssthresh, (1000 * beta / ONE) as f64);
         }
     }
 
@@ -344,7 +408,7 @@ mod tests {
     fn the_second_congestion_after_slow_start_backs_off_by_the_queue() {
         let mut rule = htcp("htcp");
         for step in 0..50_u32 {
-            let path = path_at(f64::from(step) * 0.004);
+            let path = Path { una: 10 * u64::from(step), ..path_at(f64::from(step) * 0.004) };
             let rtt = Some(Span::from_millis(if step < 40 { 100 } else { 110 }));
             let ack = Ack { rtt, delivered: 10, ..Ack::default() };
             rule.observe(&path, &ack);
@@ -352,8 +416,8 @@ mod tests {
             assert_eq!(rule.set_window(cwnd, f64::INFINITY, &path, &ack), None);
         }
         let loss = CongestionEvent::loss();
-        assert_close(rule.decrease(1000.0, &path_at(0.2), &loss), 500.0);
-        assert_close(rule.decrease(500.0, &path_at(0.4), &loss), 500.0 * BETA_MAX);
+        assert_eq!(rule.decrease(1000.0, &path_at(0.2), &loss), 500.0);
+        assert_eq!(rule.decrease(500.0, &path_at(0.4), &loss), (500 * BETA_MAX / ONE) as f64);
     }
 
     /// htcp_reset, which stores what an undo restores, follows htcp_param_update.
@@ -362,11 +426,11 @@ mod tests {
         let mut rule = htcp("htcp");
         sample(&mut rule, 0.0, 100);
         sample(&mut rule, 0.0, 120);
-        rule.throughput.max = 1000.0;
+        rule.throughput.max = 1000;
         rule.decrease(1000.0, &path_at(2.0), &CongestionEvent::loss());
         rule.on_undo();
-        assert_eq!(rule.epoch.rtt_max, Some(Span::from_millis(119)));
-        assert_close(rule.epoch.old_max, 1000.0);
+        assert_eq!(rule.epoch.rtt_max, 119);
+        assert_eq!(rule.epoch.old_max, 1000);
     }
 
     #[test]
@@ -374,7 +438,7 @@ mod tests {
         let mut rule = htcp("htcp(rtt_scaling=off)");
         rule.decrease(1000.0, &path_at(3.0), &CongestionEvent::loss());
         rule.on_undo();
-        assert_close(growth(&mut rule, 5.0), 45.0);
+        assert_eq!(growth(&mut rule, 5000), 45.0);
     }
 
     #[test]

@@ -20,16 +20,21 @@
 //! and 1/2. Growth counts the packets that the cumulative acknowledgement covers, whatever the stack counts:
 //! at the end of a recovery, which fills a hole, those of a round trip at once.
 //!
-//! Linux uses fixed point; here the numbers are exact.
+//! As in Linux the window is in whole packets, `alpha` in whole 1/128, `beta` in whole 1/64, and every
+//! division rounds down. The packets counted start at 0 whenever the window grows, what is left over is lost.
 
 use crate::round::RoundRtts;
 use crate::{Ack, CongestionEvent, Metric, Path, Signal, WindowRule};
 use dumbbell_units::Span;
 
-const ALPHA_MIN: f64 = 0.3;
-const ALPHA_MAX: f64 = 10.0;
-const BETA_MIN: f64 = 1.0 / 8.0;
-const BETA_MAX: f64 = 1.0 / 2.0;
+/// `alpha` is in parts of this.
+const ALPHA_SCALE: u64 = 128;
+const ALPHA_MIN: u64 = 3 * ALPHA_SCALE / 10;
+const ALPHA_MAX: u64 = 10 * ALPHA_SCALE;
+/// `beta` is in parts of this.
+const BETA_SCALE: u64 = 64;
+const BETA_MIN: u64 = BETA_SCALE / 8;
+const BETA_MAX: u64 = BETA_SCALE / 2;
 /// Window below which it is Reno, packets.
 const WIN_THRESH: f64 = 15.0;
 /// Round trips with `da <= d1` after which `alpha` is at its maximum again.
@@ -38,8 +43,8 @@ const THETA: u32 = 5;
 /// Illinois' rule.
 #[derive(Clone, Copy, Debug)]
 pub struct Illinois {
-    alpha: f64,
-    beta: f64,
+    alpha: u64,
+    beta: u64,
     rtts: RoundRtts,
     base_rtt: Span,
     max_rtt: Span,
@@ -49,7 +54,9 @@ pub struct Illinois {
     rtt_low: u32,
     una: u64,
     /// Packets that the last acknowledgement covered cumulatively (Linux's `acked`).
-    acked: u32,
+    acked: u64,
+    /// Packets acknowledged since the window grew (Linux's `snd_cwnd_cnt`).
+    count: u64,
 }
 
 impl Default for Illinois {
@@ -64,13 +71,15 @@ impl Default for Illinois {
             rtt_low: 0,
             una: 0,
             acked: 0,
+            count: 0,
         }
     }
 }
 
 impl Illinois {
-    fn next_alpha(&mut self, da: f64, dm: f64) -> f64 {
-        let d1 = dm / 100.0;
+    /// `alpha`, with delays in µs.
+    fn next_alpha(&mut self, da: u64, dm: u64) -> u64 {
+        let d1 = dm / 100;
         if da > d1 {
             self.rtt_above = true;
             let excess = (da - d1) * (ALPHA_MAX - ALPHA_MIN) / ALPHA_MIN;
@@ -86,34 +95,47 @@ impl Illinois {
         ALPHA_MAX
     }
 
-    fn next_beta(da: f64, dm: f64) -> f64 {
-        let (d2, d3) = (dm / 10.0, 8.0 * dm / 10.0);
+    /// `beta`, with delays in µs.
+    fn next_beta(da: u64, dm: u64) -> u64 {
+        let (d2, d3) = (dm / 10, 8 * dm / 10);
         if da <= d2 {
             BETA_MIN
-        } else if da >= d3 {
+        } else if da >= d3 || d3 <= d2 {
             BETA_MAX
         } else {
-            BETA_MIN + (BETA_MAX - BETA_MIN) * (da - d2) / (d3 - d2)
+            (BETA_MIN * d3 - BETA_MAX * d2 + (BETA_MAX - BETA_MIN) * da) / (d3 - d2)
         }
     }
 }
 
 impl WindowRule for Illinois {
     #[inline]
-    fn increase(&mut self, cwnd: f64, _acked: f64, _path: &Path, _ack: &Ack) -> f64 {
-        self.alpha * f64::from(self.acked) / cwnd
+    fn increase(&mut self, cwnd: f64, acked: f64, _path: &Path, ack: &Ack) -> f64 {
+        if acked < f64::from(ack.acked) {
+            return 0.0; // the acknowledgement was slow start's
+        }
+        let cwnd = (cwnd as u64).max(1);
+        self.count += core::mem::replace(&mut self.acked, 1);
+        let delta = self.count * self.alpha / ALPHA_SCALE;
+        if delta < cwnd {
+            return 0.0;
+        }
+        self.count = 0;
+        (delta / cwnd) as f64
     }
 
     fn decrease(&mut self, cwnd: f64, path: &Path, event: &CongestionEvent) -> f64 {
         if event.signal == Signal::Timeout {
             self.rtts.restart(path);
         }
-        cwnd - self.beta * cwnd
+        self.count = 0;
+        let cwnd = cwnd as u64;
+        (cwnd - cwnd * self.beta / BETA_SCALE) as f64
     }
 
     /// tcp_illinois_acked: samples count in recovery too, although no round ends there.
     fn observe(&mut self, path: &Path, ack: &Ack) {
-        self.acked = path.una.saturating_sub(self.una) as u32;
+        self.acked = path.una.saturating_sub(self.una);
         self.una = path.una;
         self.rtts.sample(ack);
         if let Some(rtt) = ack.rtt {
@@ -132,11 +154,11 @@ impl WindowRule for Illinois {
     ) -> Option<(f64, f64)> {
         let rtts = self.rtts.take_if_round_ended(path)?;
         if cwnd < WIN_THRESH {
-            (self.alpha, self.beta) = (1.0, BETA_MAX);
+            (self.alpha, self.beta) = (ALPHA_SCALE, BETA_MAX);
         } else {
-            let base = self.base_rtt.as_secs_f64();
-            let da = (rtts.mean() - base).max(0.0);
-            let dm = self.max_rtt.as_secs_f64() - base;
+            let base = self.base_rtt.as_micros();
+            let mean = rtts.sum.as_micros() / u64::from(rtts.count);
+            let (da, dm) = (mean.saturating_sub(base), self.max_rtt.as_micros() - base);
             self.alpha = self.next_alpha(da, dm);
             self.beta = Illinois::next_beta(da, dm);
         }
@@ -144,13 +166,13 @@ impl WindowRule for Illinois {
     }
 
     fn on_timeout(&mut self) {
-        (self.alpha, self.beta) = (1.0, BETA_MAX);
+        (self.alpha, self.beta) = (ALPHA_SCALE, BETA_MAX);
         (self.rtt_above, self.rtt_low) = (false, 0);
     }
 
     fn inspect(&self, show: &mut dyn FnMut(Metric)) {
-        show(Metric { name: "alpha", value: self.alpha });
-        show(Metric { name: "beta", value: self.beta });
+        show(Metric { name: "alpha", value: self.alpha as f64 / ALPHA_SCALE as f64 });
+        show(Metric { name: "beta", value: self.beta as f64 / BETA_SCALE as f64 });
     }
 }
 
@@ -160,34 +182,30 @@ mod tests {
     use crate::test_path::{Link, TestPath, init};
     use crate::{AnySlowStart, CongestionControl, Windowed};
 
-    fn assert_close(value: f64, expected: f64) {
-        assert!((value - expected).abs() <= 1e-9 * expected.abs(), "{value} is not {expected}");
-    }
-
     #[test]
     fn alpha_falls_from_10_without_delay_to_0_3_at_the_maximum_delay() {
         let mut rule = Illinois::default();
-        assert_close(rule.next_alpha(0.001, 0.1), 10.0);
-        assert_close(rule.next_alpha(0.1, 0.1), 0.3);
-        // Half of the way from d1 to dm: 10 / (1 + 97 / 6).
-        assert_close(rule.next_alpha(0.0505, 0.1), 60.0 / 103.0);
+        assert_eq!(rule.next_alpha(1000, 100_000), ALPHA_MAX);
+        assert_eq!(rule.next_alpha(100_000, 100_000), ALPHA_MIN);
+        // Half of the way from d1 to dm: 10 / (1 + 97 / 6), in parts of 128, rounded down.
+        assert_eq!(rule.next_alpha(50_500, 100_000), 73);
     }
 
     #[test]
     fn alpha_is_10_again_only_after_five_round_trips_without_delay() {
         let mut rule = Illinois::default();
-        rule.alpha = rule.next_alpha(0.1, 0.1);
+        rule.alpha = rule.next_alpha(100_000, 100_000);
         for _ in 0..4 {
-            rule.alpha = rule.next_alpha(0.0, 0.1);
-            assert_close(rule.alpha, 0.3);
+            rule.alpha = rule.next_alpha(0, 100_000);
+            assert_eq!(rule.alpha, ALPHA_MIN);
         }
-        assert_close(rule.next_alpha(0.0, 0.1), 10.0);
+        assert_eq!(rule.next_alpha(0, 100_000), ALPHA_MAX);
     }
 
     #[test]
     fn beta_rises_from_1_8_at_d2_to_1_2_at_d3() {
-        for (da, beta) in [(0.0, 0.125), (0.01, 0.125), (0.045, 0.3125), (0.08, 0.5), (0.1, 0.5)] {
-            assert_close(Illinois::next_beta(da, 0.1), beta);
+        for (da, beta) in [(0, 8), (10, 8), (45, 20), (80, 32), (100, 32)] {
+            assert_eq!(Illinois::next_beta(1000 * da, 100_000), beta, "{da} ms");
         }
     }
 
@@ -198,7 +216,7 @@ mod tests {
         let ack = Ack { rtt: Some(Span::from_millis(10)), ..Ack::default() };
         rule.observe(&path, &ack);
         assert_eq!(rule.set_window(14.9, 1.0, &path, &ack), None);
-        assert_eq!((rule.alpha, rule.beta), (1.0, 0.5));
+        assert_eq!((rule.alpha, rule.beta), (ALPHA_SCALE, BETA_MAX));
     }
 
     /// tcp_illinois_cong_avoid adds `acked`, which is `pkts_acked` of the acknowledgement.
@@ -208,7 +226,7 @@ mod tests {
         let path = Path { una: 100, ..Path::new(1448, dumbbell_units::Time::ZERO) };
         let ack = Ack::new(1);
         rule.observe(&path, &ack);
-        assert_close(rule.increase(200.0, 1.0, &path, &ack), 10.0 * 100.0 / 200.0);
+        assert_eq!(rule.increase(200.0, 1.0, &path, &ack), 5.0, "alpha is 10");
         rule.observe(&path, &ack);
         assert_eq!(rule.increase(200.0, 1.0, &path, &ack), 0.0, "a duplicate covers nothing");
     }
@@ -252,12 +270,12 @@ mod tests {
         end_round(&mut rule, 1, 100);
         // The mean is 100 + 75 ms, of at most 100 ms of delay.
         [200, 200, 200, 100].into_iter().for_each(|ms| sample(&mut rule, ms));
-        assert_close(end_round(&mut rule, 101, 200), 0.125 + 0.375 * 65.0 / 70.0);
+        assert_eq!(end_round(&mut rule, 101, 200), 8 + 24 * 65 / 70);
         // A timeout forgets: rtt_reset.
         [200, 200, 200].into_iter().for_each(|ms| sample(&mut rule, ms));
         let timeout = CongestionEvent::timeout();
         rule.decrease(100.0, &path(150, 300), &timeout);
         sample(&mut rule, 100);
-        assert_close(end_round(&mut rule, 301, 400), 0.125);
+        assert_eq!(end_round(&mut rule, 301, 400), 8);
     }
 }

@@ -40,6 +40,7 @@ mod factory;
 pub mod fast;
 pub mod filters;
 pub mod hstcp;
+pub mod hstcp_linux;
 pub mod htcp;
 pub mod hybla;
 pub mod hystart;
@@ -98,6 +99,7 @@ pub use event::{
 pub use factory::{AlgorithmFactory, CustomAlgorithm};
 pub use fast::Fast;
 pub use hstcp::HighSpeed;
+pub use hstcp_linux::HighSpeedLinux;
 pub use htcp::Htcp;
 pub use hybla::Hybla;
 pub use hystart::{HyStart, HyStartPlusPlus};

@@ -26,6 +26,13 @@ use alloc::boxed::Box;
 /// }
 /// ```
 pub trait SlowStart {
+    /// The window of a new connection, packets, if it is another than the transport's. The handshake has
+    /// measured the round-trip time.
+    #[inline]
+    fn initial_window(&mut self, _path: &Path) -> Option<f64> {
+        None
+    }
+
     /// Whether slow start ends at the present window. Called once for each acknowledgement in
     /// slow start, before any growth, even if the window does not limit sending.
     #[inline]
@@ -150,6 +157,11 @@ macro_rules! forward {
 // No default body may stand in for the slow start's own method.
 #[deny(clippy::missing_trait_methods)]
 impl SlowStart for AnySlowStart {
+    #[inline]
+    fn initial_window(&mut self, path: &Path) -> Option<f64> {
+        forward!(self, slow_start => slow_start.initial_window(path))
+    }
+
     #[inline]
     fn should_exit(&mut self, cwnd: f64, path: &Path, ack: &Ack) -> bool {
         forward!(self, slow_start => slow_start.should_exit(cwnd, path, ack))

@@ -14,8 +14,9 @@
 //!
 //! In slow start a round-trip time reflects the window of a round trip ago, half of the present one.
 //! Slow start therefore ends well above the rate of the link, and the window then falls by a packet
-//! a round trip. The minimum window is 2 packets. On loss it is halved. In recovery, and after a
-//! round trip with fewer than three samples, the flow acts as Reno.
+//! a round trip. The minimum window is 2 packets. On loss it is halved. In recovery, and at the end of a
+//! round trip with fewer than three samples, the flow acts as Reno. As in Linux the window is in whole
+//! packets, and a round-trip time in whole microseconds, and one more.
 //!
 //! | | paper | Linux | here |
 //! |---|---|---|---|
@@ -26,7 +27,8 @@
 //! | after idle | unspecified | measures `baseRTT` anew | Linux |
 //! | loss | three mechanisms that retransmit sooner | as any flow | Linux |
 
-use crate::round::{RoundRtts, RttSummary};
+use crate::arithmetic::CongAvoidAi;
+use crate::round::SequenceRound;
 use crate::{Ack, CaState, ConfigError, CongestionEvent, Metric, Options, Path, WindowRule};
 use dumbbell_units::Span;
 
@@ -34,46 +36,9 @@ use dumbbell_units::Span;
 /// acknowledgements.
 const FEW_SAMPLES: u32 = 2;
 /// Minimum window, packets.
-const MIN_WINDOW: f64 = 2.0;
-
-/// Round-trip times by round for Vegas and wVegas, with the cases in which they act as Reno.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct VegasRounds {
-    base_rtt: Option<Span>,
-    rtts: RoundRtts,
-    /// Whether the flow acts as Reno on this acknowledgement: in recovery, or with too few samples.
-    pub(crate) reno: bool,
-}
-
-impl VegasRounds {
-    pub(crate) fn observe(&mut self, path: &Path, ack: &Ack) {
-        if let Some(rtt) = ack.rtt {
-            self.base_rtt = Some(self.base_rtt.map_or(rtt, |base| base.min(rtt)));
-        }
-        self.reno = path.ca_state != CaState::Open;
-        if self.reno {
-            self.rtts.restart(path);
-        }
-    }
-
-    /// At the end of a round, the minimum round-trip time ever, s, and the samples of the round.
-    pub(crate) fn take_if_round_ended(
-        &mut self,
-        path: &Path,
-        ack: &Ack,
-    ) -> Option<(f64, RttSummary)> {
-        let rtts = self.rtts.update(path, ack).filter(|_| !self.reno)?;
-        self.reno = rtts.count <= FEW_SAMPLES;
-        let base = self.base_rtt.filter(|base| !self.reno && !base.is_zero())?;
-        Some((base.as_secs_f64(), rtts))
-    }
-
-    /// Reno's growth if the flow acts as Reno, else 0.
-    #[inline]
-    pub(crate) fn increase(&self, cwnd: f64, acked: f64) -> f64 {
-        if self.reno { acked / cwnd } else { 0.0 }
-    }
-}
+const MIN_WINDOW: u64 = 2;
+/// The round-trip time of a path that no sample has measured, µs.
+const UNKNOWN: u64 = i32::MAX as u64;
 
 /// Vegas' rule.
 #[derive(Clone, Copy, Debug)]
@@ -81,8 +46,19 @@ pub struct Vegas {
     alpha: f64,
     beta: f64,
     gamma: f64,
-    rounds: VegasRounds,
-    diff: f64,
+    round: SequenceRound,
+    /// In µs, and one more.
+    base_rtt: u64,
+    /// Minimum of the round, in µs, and one more.
+    min_rtt: u64,
+    /// Samples of the round (Linux's `cntRTT`).
+    samples: u32,
+    /// Whether the flow acts as Reno on this acknowledgement: in recovery, or with too few samples.
+    reno: bool,
+    /// Whether the last acknowledgement came in another state than Open.
+    was_disabled: bool,
+    diff: u64,
+    avoidance: CongAvoidAi,
 }
 
 impl Vegas {
@@ -96,68 +72,103 @@ impl Vegas {
             alpha: packets("alpha", 2.0)?,
             beta: packets("beta", 4.0)?,
             gamma: packets("gamma", 1.0)?,
-            rounds: VegasRounds::default(),
-            diff: 0.0,
+            round: SequenceRound::new(),
+            base_rtt: UNKNOWN,
+            min_rtt: UNKNOWN,
+            samples: 0,
+            reno: false,
+            was_disabled: false,
+            diff: 0,
+            avoidance: CongAvoidAi::default(),
         })
+    }
+
+    /// `vegas_enable`: the samples of a round begin now.
+    fn enable(&mut self, path: &Path) {
+        self.round.restart(path);
+        (self.min_rtt, self.samples) = (UNKNOWN, 0);
     }
 }
 
 impl WindowRule for Vegas {
     #[inline]
     fn increase(&mut self, cwnd: f64, acked: f64, _path: &Path, _ack: &Ack) -> f64 {
-        self.rounds.increase(cwnd, acked)
+        if self.reno { self.avoidance.grow((cwnd as u64).max(1), acked as u64) } else { 0.0 }
     }
 
     fn decrease(&mut self, cwnd: f64, _path: &Path, _event: &CongestionEvent) -> f64 {
-        cwnd / 2.0
+        self.avoidance = CongAvoidAi::default();
+        (cwnd as u64 / 2) as f64
     }
 
     fn observe(&mut self, path: &Path, ack: &Ack) {
-        self.rounds.observe(path, ack);
+        if let Some(rtt) = ack.rtt {
+            let rtt = rtt.as_micros() + 1;
+            self.base_rtt = self.base_rtt.min(rtt);
+            self.min_rtt = self.min_rtt.min(rtt);
+            self.samples = self.samples.saturating_add(1);
+        }
+        self.reno = path.ca_state != CaState::Open;
+        if self.was_disabled && !self.reno {
+            self.enable(path);
+        }
+        self.was_disabled = self.reno;
     }
 
+    /// `tcp_vegas_cong_avoid`.
     fn set_window(
         &mut self,
         cwnd: f64,
         ssthresh: f64,
         path: &Path,
-        ack: &Ack,
+        _ack: &Ack,
     ) -> Option<(f64, f64)> {
-        let (base, rtts) = self.rounds.take_if_round_ended(path, ack)?;
-        let rtt = rtts.min.as_secs_f64();
-        // In whole packets, so that slow start ends at 2 of them, and the window rests at 2, 3 and 4.
-        self.diff = libm::floor(libm::floor(cwnd) * (rtt - base) / base);
-        if cwnd < ssthresh {
-            if self.diff <= self.gamma {
+        if self.reno || !self.round.advance(path) {
+            return None;
+        }
+        let samples = core::mem::take(&mut self.samples);
+        let (base, rtt) = (self.base_rtt, core::mem::replace(&mut self.min_rtt, UNKNOWN));
+        self.reno = samples <= FEW_SAMPLES;
+        if self.reno {
+            return None;
+        }
+        let in_slow_start = cwnd < ssthresh;
+        let mut window = cwnd as u64;
+        self.diff = window * (rtt - base) / base;
+        let diff = self.diff as f64;
+        let mut is_reduced = false;
+        if in_slow_start {
+            if diff <= self.gamma {
                 return None;
             }
-            let window = cwnd.min(cwnd * base / rtt + 1.0).max(MIN_WINDOW);
-            return Some((window, window));
+            window = window.min(window * base / rtt + 1);
+            is_reduced = true;
+        } else if diff > self.beta {
+            window = window.saturating_sub(1);
+            is_reduced = true;
+        } else if diff < self.alpha {
+            window += 1;
         }
-        if self.diff > self.beta {
-            let window = (cwnd - 1.0).max(MIN_WINDOW);
-            Some((window, ssthresh.min(window)))
-        } else if self.diff < self.alpha {
-            Some((cwnd + 1.0, ssthresh))
-        } else {
-            None
-        }
+        let ssthresh = if is_reduced { ssthresh.min(window as f64) } else { ssthresh };
+        let window = window.max(MIN_WINDOW);
+        // tcp_current_ssthresh
+        Some((window as f64, ssthresh.max((window / 2 + window / 4) as f64)))
     }
 
     /// tcp_vegas_cong_avoid checks tcp_is_cwnd_limited only where it acts as Reno.
     fn grows_when_app_limited(&self) -> bool {
-        !self.rounds.reno
+        !self.reno
     }
 
     fn on_restart(&mut self, path: &Path, _pause: Span) {
-        self.rounds.base_rtt = None;
-        self.rounds.rtts.restart(path);
+        self.base_rtt = UNKNOWN;
+        self.enable(path);
     }
 
     fn inspect(&self, show: &mut dyn FnMut(Metric)) {
-        show(Metric { name: "diff", value: self.diff });
-        if let Some(base) = self.rounds.base_rtt {
-            show(Metric { name: "baseRTT", value: base.as_secs_f64() });
+        show(Metric { name: "diff", value: self.diff as f64 });
+        if self.base_rtt < UNKNOWN {
+            show(Metric { name: "baseRTT", value: self.base_rtt as f64 / 1e6 });
         }
     }
 }
@@ -211,12 +222,12 @@ mod tests {
         let control = flow.algorithm.control();
         assert_eq!(control.cwnd, control.ssthresh);
         // diff = cwnd (RTT / baseRTT - 1), and the new window is cwnd baseRTT / RTT + 1.
-        // `diff` is rounded down, by less than a packet.
+        // `diff` and the window are rounded down, each by less than a packet.
         let ratio = |diff: f64| diff / before + 1.0;
         let diff = flow.inspect("diff");
         assert!(diff > 1.0);
         let window = before / ratio(diff) + 1.0;
-        assert!((window - 1.0..=window).contains(&control.cwnd), "{} of {window}", control.cwnd);
+        assert!((window - 2.0..=window).contains(&control.cwnd), "{} of {window}", control.cwnd);
     }
 
     /// tcp_vegas_cong_avoid: `diff` is 321 * 240 / 40241 and 321 * 260 / 40241, rounded down.

@@ -11,34 +11,45 @@
 //! ```
 //!
 //! with `beta` 3. With two samples or fewer since the connection began, and while packets arrive out
-//! of order, it is Reno.
+//! of order, it is Reno. An acknowledgement without a sample of its own finds the longest round-trip time of
+//! all (Linux's `minrtt` of 2^31 - 1), so a full queue.
 //!
 //! | | paper | Linux | here |
 //! |---|---|---|---|
 //! | `RTT` | minimum of the last round trip | of the last acknowledgement | Linux |
 //! | `N` | exact | in half packets, rounded up | Linux |
 //! | after idle | unspecified | measures `BaseRTT` anew | Linux |
-//! | window in congestion avoidance | fractions | whole packets | fractions |
+//! | window | fractions | whole packets | Linux |
 
+use crate::arithmetic::CongAvoidAi;
 use crate::{Ack, CaState, ConfigError, CongestionEvent, Metric, Options, Path, WindowRule};
 use dumbbell_units::Span;
 
 /// With at most this many round-trip time samples it acts as Reno.
 const FEW_SAMPLES: u32 = 2;
 
+/// The round-trip time of a path that no sample has measured, µs.
+const UNKNOWN: u64 = i32::MAX as u64;
+
 /// Veno's rule.
 #[derive(Clone, Copy, Debug)]
 pub struct Veno {
     beta: f64,
-    base_rtt: Option<Span>,
-    /// Minimum since the window was last allowed to grow (Linux's `minrtt`).
-    min_rtt: Option<Span>,
+    /// In µs, and one more.
+    base_rtt: u64,
+    /// Minimum since the window was last allowed to grow (Linux's `minrtt`), in µs, and one more.
+    min_rtt: u64,
     /// Round-trip time samples since the connection began (Linux's `cntrtt`).
     samples: u32,
     /// Packets in the queue.
     n: f64,
     /// Whether the flow acts as Reno on this acknowledgement.
     reno: bool,
+    /// Whether the last acknowledgement came in another state than Open.
+    was_disabled: bool,
+    /// Whether the next packet of growth beside a queue is not skipped (Linux's `inc`).
+    inc: bool,
+    avoidance: CongAvoidAi,
 }
 
 impl Veno {
@@ -48,31 +59,56 @@ impl Veno {
     /// If it has a value that it cannot have.
     pub fn from_options(options: &mut Options) -> Result<Veno, ConfigError> {
         let beta = options.number("beta", 3.0, 0.0..=1e6, "0 to 10^6 packets")?;
-        Ok(Veno { beta, base_rtt: None, min_rtt: None, samples: 0, n: 0.0, reno: true })
+        Ok(Veno {
+            beta,
+            base_rtt: UNKNOWN,
+            min_rtt: UNKNOWN,
+            samples: 0,
+            n: 0.0,
+            reno: true,
+            was_disabled: false,
+            inc: true,
+            avoidance: CongAvoidAi::default(),
+        })
     }
 }
 
 impl WindowRule for Veno {
     #[inline]
     fn increase(&mut self, cwnd: f64, acked: f64, _path: &Path, _ack: &Ack) -> f64 {
-        let round_trips = if self.reno || self.n < self.beta { 1.0 } else { 2.0 };
-        acked / (cwnd * round_trips)
+        let (cwnd, acked) = ((cwnd as u64).max(1), acked as u64);
+        if self.reno || self.n < self.beta {
+            return self.avoidance.grow(cwnd, acked);
+        }
+        let count = &mut self.avoidance.snd_cwnd_cnt;
+        if *count < cwnd {
+            *count += acked;
+            return 0.0;
+        }
+        *count = 0;
+        let grows = self.inc;
+        self.inc = !grows;
+        if grows { 1.0 } else { 0.0 }
     }
 
     fn decrease(&mut self, cwnd: f64, _path: &Path, _event: &CongestionEvent) -> f64 {
-        cwnd * if self.n < self.beta { 0.8 } else { 0.5 }
+        self.avoidance = CongAvoidAi::default();
+        let cwnd = cwnd as u64;
+        (if self.n < self.beta { cwnd * 4 / 5 } else { cwnd / 2 }) as f64
     }
 
     fn observe(&mut self, path: &Path, ack: &Ack) {
-        if path.ca_state != CaState::Open && !self.reno {
-            self.min_rtt = None; // measured anew once the state is open again
-        }
-        self.reno = path.ca_state != CaState::Open;
         if let Some(rtt) = ack.rtt {
-            self.base_rtt = Some(self.base_rtt.map_or(rtt, |base| base.min(rtt)));
-            self.min_rtt = Some(self.min_rtt.map_or(rtt, |min| min.min(rtt)));
+            let rtt = rtt.as_micros() + 1;
+            self.base_rtt = self.base_rtt.min(rtt);
+            self.min_rtt = self.min_rtt.min(rtt);
             self.samples = self.samples.saturating_add(1);
         }
+        self.reno = path.ca_state != CaState::Open;
+        if self.was_disabled && !self.reno {
+            self.min_rtt = UNKNOWN; // veno_enable
+        }
+        self.was_disabled = self.reno;
     }
 
     /// Measures `N`; the window grows by [`increase`](Self::increase).
@@ -87,25 +123,22 @@ impl WindowRule for Veno {
             return None;
         }
         self.reno = self.samples <= FEW_SAMPLES;
-        if let (Some(base), Some(rtt)) = (self.base_rtt, self.min_rtt.take())
-            && !self.reno
-            && !rtt.is_zero()
-        {
-            let (base, rtt) = (base.as_secs_f64(), rtt.as_secs_f64());
-            let halves = 2.0 * libm::floor(cwnd);
-            self.n = (halves - libm::floor(halves * base / rtt)) / 2.0;
+        let rtt = core::mem::replace(&mut self.min_rtt, UNKNOWN);
+        if !self.reno {
+            let halves = 2 * cwnd as u64;
+            self.n = (halves - halves * self.base_rtt / rtt) as f64 / 2.0;
         }
         None
     }
 
     fn on_restart(&mut self, _path: &Path, _pause: Span) {
-        (self.base_rtt, self.min_rtt) = (None, None);
+        (self.base_rtt, self.min_rtt, self.inc) = (UNKNOWN, UNKNOWN, true);
     }
 
     fn inspect(&self, show: &mut dyn FnMut(Metric)) {
         show(Metric { name: "N", value: self.n });
-        if let Some(base) = self.base_rtt {
-            show(Metric { name: "BaseRTT", value: base.as_secs_f64() });
+        if self.base_rtt < UNKNOWN {
+            show(Metric { name: "BaseRTT", value: self.base_rtt as f64 / 1e6 });
         }
     }
 }
@@ -158,10 +191,13 @@ mod tests {
                 assert_eq!(rule.set_window(50.0, 20.0, &path, &ack), None);
             }
             assert!((rule.n - diff).abs() < 1e-12, "{ms} ms: {}", rule.n);
-            let grown = rule.increase(50.0, 50.0, &path, &Ack::new(50));
-            assert!((grown - growth).abs() < 1e-12, "{ms} ms: {grown}");
+            // Beside a queue the acknowledgement that finds a whole window counted is not counted itself.
+            let acknowledged = if growth < 1.0 { 51 } else { 50 };
+            let grows = |_| rule.increase(50.0, 1.0, &path, &Ack::new(1));
+            let grown: f64 = (0..20 * acknowledged).map(grows).sum();
+            assert_eq!(grown, 20.0 * growth, "{ms} ms");
             let after = rule.decrease(50.0, &path, &CongestionEvent::loss());
-            assert!((after - 50.0 * left).abs() < 1e-12, "{ms} ms: {after}");
+            assert_eq!(after, 50.0 * left, "{ms} ms");
         }
     }
 

@@ -19,67 +19,107 @@
 //! The paper sets the window when it detects loss. Linux, and this file, halve the window then and
 //! set it to `BWE RTTmin` at the end of recovery (`CA_EVENT_COMPLETE_CWR`), from samples that
 //! include recovery at half the rate. A timeout sets `ssthresh` at once and restarts the measurement
-//! of `RTTmin` (`CA_EVENT_LOSS`). Linux counts whole ticks and bytes; here the numbers are exact.
+//! of `RTTmin` (`CA_EVENT_LOSS`). Bandwidths are in whole bytes per jiffy, times in jiffies. An acknowledgement
+//! that covers nothing counts as a packet, which the one that fills the hole does not count again.
 
-use crate::{Ack, CongestionEvent, Metric, Path, Signal, WindowRule};
-use dumbbell_units::{Span, Time};
+use crate::arithmetic::{CongAvoidAi, Jiffies};
+use crate::{Ack, CaState, CongestionEvent, Metric, Path, Signal, WindowRule};
+use dumbbell_units::Span;
 
 /// Minimum duration of a bandwidth sample (Linux's `TCP_WESTWOOD_RTT_MIN`).
 const MIN_SAMPLE: Span = Span::from_millis(50);
 
+/// `RTTmin` before the first sample.
+const INITIAL_RTT: Span = Span::from_secs(20);
+
 /// Westwood+'s rule.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Westwood {
-    /// Bandwidth filtered once and twice (Linux's `bw_ns_est`, `bw_est`), packets/s.
-    bandwidth: Option<(f64, f64)>,
-    /// Packets delivered since the sample began.
-    delivered: u64,
-    sample_start: Option<Time>,
-    rtt: Option<Span>,
-    rtt_min: Option<Span>,
+    /// Bandwidth filtered once and twice (Linux's `bw_ns_est`, `bw_est`), bytes per jiffy; 0 before
+    /// the first sample.
+    bandwidth: (u64, u64),
+    /// Bytes acknowledged since the sample began (`bk`).
+    acked: u64,
+    /// In jiffies, as all times here (`rtt_win_sx`).
+    sample_start: u64,
+    rtt: u64,
+    rtt_min: u64,
     /// Whether the next sample replaces `RTTmin`.
     reset_rtt_min: bool,
+    /// Packets acknowledged before this acknowledgement.
+    una: u64,
+    /// Bytes counted for acknowledgements that covered nothing.
+    accounted: u64,
+    mss: u64,
+    /// Jiffies in a second.
+    hz: u64,
     /// Whether a reduction is in progress, whose end sets the window to the estimate.
     in_reduction: bool,
+    avoidance: CongAvoidAi,
 }
 
 impl Westwood {
-    /// `BWE RTTmin`, packets.
+    /// `BWE RTTmin`, packets (`tcp_westwood_bw_rttmin`).
     fn bandwidth_delay(&self) -> f64 {
-        let (bwe, rtt_min) =
-            (self.bandwidth.unwrap_or_default().1, self.rtt_min.unwrap_or_default());
-        (bwe * rtt_min.as_secs_f64()).max(2.0)
+        (self.bandwidth.1 * self.rtt_min / self.mss.max(1)).max(2) as f64
     }
 
-    fn end_sample(&mut self, path: &Path) {
-        let (Some(began), Some(rtt)) = (self.sample_start, self.rtt) else {
-            self.sample_start = Some(path.now);
-            return;
-        };
-        let length = path.now.since(began);
-        if length <= rtt.max(MIN_SAMPLE) {
+    /// `westwood_update_window`.
+    fn end_sample(&mut self, clock: Jiffies, now: u64) {
+        let length = now - self.sample_start;
+        if self.rtt == 0 || length <= self.rtt.max(clock.of_span(MIN_SAMPLE)) {
             return;
         }
-        let sample = self.delivered as f64 / length.as_secs_f64();
-        self.bandwidth = Some(match self.bandwidth {
-            None => (sample, sample),
-            Some((first, bwe)) => {
-                let first = (7.0 * first + sample) / 8.0;
-                (first, (7.0 * bwe + first) / 8.0)
+        let sample = self.acked / length;
+        self.bandwidth = match self.bandwidth {
+            (0, 0) => (sample, sample),
+            (first, bwe) => {
+                let first = (7 * first + sample) / 8;
+                (first, (7 * bwe + first) / 8)
             }
-        });
-        self.delivered = 0;
-        self.sample_start = Some(path.now);
+        };
+        (self.acked, self.sample_start) = (0, now);
+    }
+
+    /// Bytes for which this acknowledgement counts (`westwood_acked_count`).
+    fn acked_count(&mut self, path: &Path) -> u64 {
+        let acked = (path.una - self.una) * self.mss;
+        self.una = path.una;
+        if path.ca_state == CaState::Open {
+            return acked;
+        }
+        if acked == 0 {
+            self.accounted += self.mss;
+            return self.mss;
+        }
+        if acked <= self.mss {
+            return acked;
+        }
+        if self.accounted >= acked {
+            self.accounted -= acked;
+            return self.mss;
+        }
+        acked - core::mem::take(&mut self.accounted)
     }
 }
 
 impl WindowRule for Westwood {
+    /// `tcp_westwood_init`.
+    fn on_established(&mut self, path: &Path) {
+        let clock = Jiffies::of(path);
+        self.rtt = clock.of_span(INITIAL_RTT);
+        (self.rtt_min, self.reset_rtt_min) = (self.rtt, true);
+        (self.sample_start, self.una) = (clock.at(path.now), path.una);
+        (self.mss, self.hz) = (path.mss.into(), clock.hz);
+    }
+
     #[inline]
     fn increase(&mut self, cwnd: f64, acked: f64, _path: &Path, _ack: &Ack) -> f64 {
-        acked / cwnd
+        self.avoidance.grow((cwnd as u64).max(1), acked as u64)
     }
 
     fn decrease(&mut self, cwnd: f64, _path: &Path, event: &CongestionEvent) -> f64 {
+        self.avoidance = CongAvoidAi::default();
         if event.signal == Signal::Timeout {
             self.reset_rtt_min = true;
             return self.bandwidth_delay();
@@ -87,7 +127,7 @@ impl WindowRule for Westwood {
         // An episode that follows within an acknowledgement begins at what the one before ended with.
         let ended = core::mem::replace(&mut self.in_reduction, true);
         let cwnd = if ended { self.bandwidth_delay() } else { cwnd };
-        cwnd / 2.0
+        (cwnd as u64 / 2) as f64
     }
 
     /// Called for the first time when the reduction has ended.
@@ -104,15 +144,17 @@ impl WindowRule for Westwood {
         })
     }
 
+    /// `tcp_westwood_pkts_acked`, then `tcp_westwood_ack`.
     fn observe(&mut self, path: &Path, ack: &Ack) {
-        self.end_sample(path);
-        self.delivered += u64::from(ack.delivered);
-        if let Some(rtt) = ack.rtt {
-            self.rtt = Some(rtt);
-            let least = self.rtt_min.filter(|_| !self.reset_rtt_min);
-            self.rtt_min = Some(least.map_or(rtt, |least| least.min(rtt)));
-            self.reset_rtt_min = false;
+        let clock = Jiffies::of(path);
+        (self.mss, self.hz) = (path.mss.into(), clock.hz);
+        if let Some(rtt) = ack.rtt.filter(|rtt| !rtt.is_zero()) {
+            self.rtt = clock.of_span(rtt);
         }
+        self.end_sample(clock, clock.at(path.now));
+        self.acked += self.acked_count(path);
+        let reset = core::mem::take(&mut self.reset_rtt_min);
+        self.rtt_min = if reset { self.rtt } else { self.rtt_min.min(self.rtt) };
     }
 
     /// A timeout cancels the reduction's end.
@@ -120,16 +162,11 @@ impl WindowRule for Westwood {
         self.in_reduction = false;
     }
 
-    fn on_mtu_update(&mut self, factor: f64) {
-        self.bandwidth = self.bandwidth.map(|(once, twice)| (once * factor, twice * factor));
-    }
-
     fn inspect(&self, show: &mut dyn FnMut(Metric)) {
-        if let Some((_, bwe)) = self.bandwidth {
-            show(Metric { name: "BWE", value: bwe });
-        }
-        if let Some(rtt_min) = self.rtt_min {
-            show(Metric { name: "RTTmin", value: rtt_min.as_secs_f64() });
+        if self.bandwidth.1 > 0 {
+            let per_second = (self.bandwidth.1 * self.hz) as f64;
+            show(Metric { name: "BWE", value: per_second / self.mss as f64 });
+            show(Metric { name: "RTTmin", value: self.rtt_min as f64 / self.hz as f64 });
         }
     }
 }
@@ -139,6 +176,7 @@ mod tests {
     use super::*;
     use crate::test_path::{Link, TestPath, init};
     use crate::{AnySlowStart, CongestionControl, Windowed};
+    use dumbbell_units::Time;
 
     fn westwood(link: Link) -> TestPath<Windowed<Westwood, AnySlowStart>> {
         TestPath::new(Windowed::new(Westwood::default(), AnySlowStart::STANDARD, &init(1)), link)
@@ -185,28 +223,40 @@ mod tests {
     #[test]
     fn the_estimate_is_filtered_twice_by_an_eighth() {
         let mut rule = Westwood::default();
-        let mut path = Path::new(1448, Time::ZERO);
-        let mut acknowledge = |rule: &mut Westwood, ms: u64, delivered: u32| {
+        let mut path = Path::new(1000, Time::ZERO);
+        rule.on_established(&path);
+        let mut acknowledge = |rule: &mut Westwood, ms: u64, acked: u32| {
             path.now = Time::ZERO + Span::from_millis(ms);
+            path.una += u64::from(acked);
             let rtt = Some(Span::from_millis(100));
-            rule.observe(&path, &Ack { delivered, rtt, ..Ack::default() });
+            rule.observe(&path, &Ack::new(acked).with_rtt(rtt));
         };
-        acknowledge(&mut rule, 0, 100);
+        acknowledge(&mut rule, 100, 100);
         acknowledge(&mut rule, 200, 0);
-        assert_eq!(rule.bandwidth, Some((500.0, 500.0)));
-        acknowledge(&mut rule, 300, 300);
-        acknowledge(&mut rule, 400, 0);
-        let first = (7.0 * 500.0 + 1500.0) / 8.0;
-        assert_eq!(rule.bandwidth, Some((first, (7.0 * 500.0 + first) / 8.0)));
+        assert_eq!(rule.bandwidth, (500, 500), "100 packets of 1000 bytes in 200 jiffies");
+        acknowledge(&mut rule, 250, 300);
+        acknowledge(&mut rule, 350, 0);
+        let first = (7 * 500 + 2000) / 8;
+        assert_eq!(rule.bandwidth, (first, (7 * 500 + first) / 8));
+    }
+
+    /// westwood_acked_count
+    #[test]
+    fn duplicates_count_as_packets_which_the_filled_hole_does_not_again() {
+        let mut rule = Westwood::default();
+        let mut path = Path { ca_state: CaState::Recovery, ..Path::new(1000, Time::ZERO) };
+        rule.on_established(&path);
+        let mut counts = |una| {
+            path.una = una;
+            rule.acked_count(&path)
+        };
+        assert_eq!([0, 0, 0].map(&mut counts), [1000; 3]);
+        assert_eq!([10, 11].map(&mut counts), [7000, 1000]);
     }
 
     /// A rule that has measured 1000 packets/s and 100 ms.
     fn measured() -> Westwood {
-        Westwood {
-            bandwidth: Some((1000.0, 1000.0)),
-            rtt_min: Some(Span::from_millis(100)),
-            ..Westwood::default()
-        }
+        Westwood { bandwidth: (1448, 1448), rtt_min: 100, mss: 1448, ..Westwood::default() }
     }
 
     /// tcp_westwood_event, CA_EVENT_COMPLETE_CWR.
@@ -246,6 +296,6 @@ mod tests {
             "that recovery has no end"
         );
         rule.observe(&path, &Ack { rtt: Some(Span::from_millis(150)), ..Ack::default() });
-        assert_eq!(rule.rtt_min, Some(Span::from_millis(150)));
+        assert_eq!(rule.rtt_min, 150);
     }
 }

@@ -27,6 +27,10 @@ use dumbbell_units::{Span, Time};
 /// A delay-based rule decides in `set_window` and returns 0 from `increase`; a rule that only
 /// measures once a round trip may do so in `observe` or `set_window`.
 pub trait WindowRule {
+    /// The handshake is complete.
+    #[inline]
+    fn on_established(&mut self, _path: &Path) {}
+
     /// Packets by which `cwnd` grows in congestion avoidance. `acked` is the part of `ack.acked`
     /// that slow start did not use.
     fn increase(&mut self, cwnd: f64, acked: f64, path: &Path, ack: &Ack) -> f64;
@@ -237,6 +241,11 @@ impl<R: WindowRule, S: SlowStart> Windowed<R, S> {
 }
 
 impl<R: WindowRule, S: SlowStart> CongestionControl for Windowed<R, S> {
+    fn on_established(&mut self, path: &Path) {
+        self.cwnd = self.slow_start.initial_window(path).unwrap_or(self.cwnd);
+        self.rule.on_established(path);
+    }
+
     #[inline(always)]
     fn on_ack(&mut self, path: &Path, ack: &Ack) {
         self.rule.observe(path, ack);

@@ -26,11 +26,51 @@
 //! `alpha`; here by their present rates.
 
 use crate::coupled::siblings;
-use crate::vegas::VegasRounds;
-use crate::{Ack, ConfigError, CongestionEvent, Metric, Options, Path, WindowRule};
+use crate::round::{RoundRtts, RttSummary};
+use crate::{Ack, CaState, ConfigError, CongestionEvent, Metric, Options, Path, WindowRule};
+use dumbbell_units::Span;
 
 /// Minimum window and minimum `alpha`, packets.
 const MIN_PACKETS: f64 = 2.0;
+
+/// A round trip with at most this many samples is ignored: they may all be of delayed
+/// acknowledgements.
+const FEW_SAMPLES: u32 = 2;
+
+/// Round-trip times by round, with the cases in which the flow acts as Reno.
+#[derive(Clone, Copy, Debug, Default)]
+struct VegasRounds {
+    base_rtt: Option<Span>,
+    rtts: RoundRtts,
+    /// Whether the flow acts as Reno on this acknowledgement: in recovery, or with too few samples.
+    reno: bool,
+}
+
+impl VegasRounds {
+    fn observe(&mut self, path: &Path, ack: &Ack) {
+        if let Some(rtt) = ack.rtt {
+            self.base_rtt = Some(self.base_rtt.map_or(rtt, |base| base.min(rtt)));
+        }
+        self.reno = path.ca_state != CaState::Open;
+        if self.reno {
+            self.rtts.restart(path);
+        }
+    }
+
+    /// At the end of a round, the minimum round-trip time ever, s, and the samples of the round.
+    fn take_if_round_ended(&mut self, path: &Path, ack: &Ack) -> Option<(f64, RttSummary)> {
+        let rtts = self.rtts.update(path, ack).filter(|_| !self.reno)?;
+        self.reno = rtts.count <= FEW_SAMPLES;
+        let base = self.base_rtt.filter(|base| !self.reno && !base.is_zero())?;
+        Some((base.as_secs_f64(), rtts))
+    }
+
+    /// Reno's growth if the flow acts as Reno, else 0.
+    #[inline]
+    fn increase(&self, cwnd: f64, acked: f64) -> f64 {
+        if self.reno { acked / cwnd } else { 0.0 }
+    }
+}
 
 /// wVegas' rule.
 #[derive(Clone, Copy, Debug)]

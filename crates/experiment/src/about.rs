@@ -94,6 +94,11 @@ static OPTIONS: &[AboutOption] = &[
     ),
     about(
         "arithmetic",
+        &["hstcp"],
+        "whether growth counts acknowledgements, by the RFC's table and in whole packets, as in Linux; if exact, packets, by the equation",
+    ),
+    about(
+        "arithmetic",
         &[],
         "whether windows are whole packets and times jiffies, as in Linux; exact if the stack's tick is 0",
     ),

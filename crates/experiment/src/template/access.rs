@@ -7,7 +7,7 @@
 //!
 //! `policer`: a token bucket without a queue, as 7 % of the connections in some regions meet it
 //! (Flach et al., "An Internet-Wide Analysis of Traffic Policing", SIGCOMM 2016). The rate is that of
-//! T-Mobile's Binge On, 1.5 Mbit/s (Flach et al., "BingeOn Under the Microscope", Internet-QoE 2016).
+//! T-Mobile's Binge On, 1.5 Mbit/s (Kakhki et al., "BingeOn Under the Microscope", Internet-QoE 2016).
 
 use super::{MS, Path, option, rtt};
 use crate::call::{CallKind, Resolved, Values};
