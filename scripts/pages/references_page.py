@@ -20,20 +20,19 @@ KEPT: Final = Path(__file__).resolve().parent.parent / "references"
 CAUSES: Final = {
     "yeah": "Whole packets. The module may decongest an acknowledgement or a round trip earlier or "
     "later, where the queue is near 80 packets",
-    "illinois": "When the window grows, the module drops the rest of the packets counted; it "
-    "rounds the reduction down",
-    "htcp": "A packet more or less for some acknowledgements; beside CUBIC one decision differs",
-    "westwood": "The module measures in jiffies of 4 ms and whole bytes",
-    "vegas": "Windows here have fractions after a loss",
-    "veno": "With 3 packets or more in the queue, the module does not count the acknowledgement "
-    "that makes the window grow; whole packets",
+    "illinois": "The same",
+    "htcp": "The same",
+    "westwood": "The same to a packet",
+    "vegas": "The same but for a packet after an outage; beside CUBIC once a round trip is judged "
+    "that the module does not judge",
+    "veno": "The same but for a packet after an outage",
     "cdg": "Whole packets. Backoffs are drawn at random, with the same numbers. From the first "
     "outage on, where one side draws once more, they apply to other round trips",
     "lp": "On purpose. Early congestion lowers the module's window, not its ssthresh, so that slow "
     "start overshoots again. A window of one packet has delayed acknowledgements, whose 40 ms "
     "count as a queue: the window stays at one packet",
     "nv": "Whole packets. Why a decision differs beside CUBIC after 34 s is not known",
-    "hybla": "The module's initial window is `rho`; here it is the transport's",
+    "hybla": "The same to a packet",
     "hstcp(arithmetic=linux)": "The same",
     "stcp": "Whole packets",
 }

@@ -176,6 +176,12 @@ impl Jiffies {
         time.as_nanos() / self.jiffy
     }
 
+    /// The whole microseconds of a span in whole jiffies, rounded up (Linux's `usecs_to_jiffies`).
+    #[inline]
+    pub(crate) fn of_micros(self, span: Span) -> u64 {
+        (span.as_micros() * 1000).div_ceil(self.jiffy)
+    }
+
     /// A span in whole jiffies, rounded up (Linux's `usecs_to_jiffies`).
     #[inline]
     pub(crate) fn of_span(self, span: Span) -> u64 {

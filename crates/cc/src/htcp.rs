@@ -91,6 +91,8 @@ pub struct Htcp {
     /// What the next acknowledgement adds to it.
     pkts_acked: u64,
     una: u64,
+    /// The state before this acknowledgement, in which Linux measures.
+    state: CaState,
 }
 
 impl Htcp {
@@ -114,6 +116,7 @@ impl Htcp {
             count: 0,
             pkts_acked: 1,
             una: 0,
+            state: CaState::Open,
         })
     }
 
@@ -152,11 +155,11 @@ impl Htcp {
         }
     }
 
-    fn measure_rtt(&mut self, path: &Path, clock: Jiffies, rtt: u64) {
+    fn measure_rtt(&mut self, clock: Jiffies, rtt: u64) {
         if self.rtt_min > rtt || self.rtt_min == 0 {
             self.rtt_min = rtt;
         }
-        if path.ca_state == CaState::Open {
+        if self.state == CaState::Open {
             let max = self.epoch.rtt_max.max(self.rtt_min);
             let rises = max < rtt && rtt <= max + clock.of_span(RTT_STEP);
             self.epoch.rtt_max = if rises { rtt } else { max };
@@ -164,9 +167,9 @@ impl Htcp {
     }
 
     /// `measure_achieved_throughput`.
-    fn measure_throughput(&mut self, path: &Path, clock: Jiffies, acked: u64) {
-        let (now, t) = (clock.at(path.now), &mut self.throughput);
-        if !matches!(path.ca_state, CaState::Open | CaState::Disorder) {
+    fn measure_throughput(&mut self, clock: Jiffies, now: u64, acked: u64) {
+        let t = &mut self.throughput;
+        if !matches!(self.state, CaState::Open | CaState::Disorder) {
             (t.packets, t.start) = (0, Some(now));
             return;
         }
@@ -224,7 +227,7 @@ impl WindowRule for Htcp {
         // htcp_reset comes after the parameters have been updated: an undo restores the time only.
         self.undo_epoch = EpochState { last_cong, ..self.epoch };
         self.epoch.last_cong = now;
-        self.in_reduction = true;
+        (self.in_reduction, self.state) = (true, CaState::Recovery);
         self.count = 0;
         self.cwnd = cwnd as u64 * self.beta / ONE;
         self.cwnd as f64
@@ -232,20 +235,22 @@ impl WindowRule for Htcp {
 
     fn observe(&mut self, path: &Path, ack: &Ack) {
         let clock = Jiffies::of(path);
+        let now = clock.at(path.now);
         let acked = path.una.saturating_sub(self.una);
         self.una = path.una;
-        if path.ca_state == CaState::Open {
-            if self.in_reduction {
-                self.in_reduction = false;
-                self.epoch.last_cong = clock.at(path.now);
-            }
+        if self.state == CaState::Open {
             self.pkts_acked = acked;
         }
-        if let Some(rtt) = ack.rtt.filter(|rtt| !rtt.is_zero()) {
-            self.measure_rtt(path, clock, clock.of_span(rtt));
+        if let Some(rtt) = ack.rtt.filter(|rtt| rtt.as_micros() > 0) {
+            self.measure_rtt(clock, clock.of_micros(rtt));
         }
         if self.bandwidth_switch {
-            self.measure_throughput(path, clock, acked);
+            self.measure_throughput(clock, now, acked);
+        }
+        self.state = path.ca_state;
+        if self.state == CaState::Open && self.in_reduction {
+            self.in_reduction = false;
+            self.epoch.last_cong = now;
         }
     }
 
@@ -374,6 +379,8 @@ mod tests {
             }
             let loss = CongestionEvent::loss();
             assert_eq!(rule.decrease(1000.0, &path_at(2.0), &loss), 500.0);
+            // Linux measures the acknowledgement that ends the recovery in the state before it.
+            sample(&mut rule, 2.9, 100);
             sample(&mut rule, 3.0, max);
             assert_eq!(rule.decrease(1000.0, &path_at(4.0), &loss), (1000 * beta / ONE) as f64);
         }

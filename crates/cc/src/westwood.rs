@@ -26,8 +26,8 @@ use crate::arithmetic::{CongAvoidAi, Jiffies};
 use crate::{Ack, CaState, CongestionEvent, Metric, Path, Signal, WindowRule};
 use dumbbell_units::Span;
 
-/// Minimum duration of a bandwidth sample (Linux's `TCP_WESTWOOD_RTT_MIN`).
-const MIN_SAMPLE: Span = Span::from_millis(50);
+/// Samples of bandwidth in a second, at most (Linux's `TCP_WESTWOOD_RTT_MIN` is `HZ/20`).
+const SAMPLES: u64 = 20;
 
 /// `RTTmin` before the first sample.
 const INITIAL_RTT: Span = Span::from_secs(20);
@@ -46,8 +46,8 @@ pub struct Westwood {
     rtt_min: u64,
     /// Whether the next sample replaces `RTTmin`.
     reset_rtt_min: bool,
-    /// Packets acknowledged before this acknowledgement.
-    una: u64,
+    /// Packets acknowledged before this acknowledgement; `None` before the first one, which does not count.
+    una: Option<u64>,
     /// Bytes counted for acknowledgements that covered nothing.
     accounted: u64,
     mss: u64,
@@ -67,7 +67,7 @@ impl Westwood {
     /// `westwood_update_window`.
     fn end_sample(&mut self, clock: Jiffies, now: u64) {
         let length = now - self.sample_start;
-        if self.rtt == 0 || length <= self.rtt.max(clock.of_span(MIN_SAMPLE)) {
+        if self.rtt == 0 || length <= self.rtt.max(clock.hz / SAMPLES) {
             return;
         }
         let sample = self.acked / length;
@@ -83,8 +83,8 @@ impl Westwood {
 
     /// Bytes for which this acknowledgement counts (`westwood_acked_count`).
     fn acked_count(&mut self, path: &Path) -> u64 {
-        let acked = (path.una - self.una) * self.mss;
-        self.una = path.una;
+        let before = self.una.replace(path.una).unwrap_or(path.una);
+        let acked = (path.una - before) * self.mss;
         if path.ca_state == CaState::Open {
             return acked;
         }
@@ -109,7 +109,7 @@ impl WindowRule for Westwood {
         let clock = Jiffies::of(path);
         self.rtt = clock.of_span(INITIAL_RTT);
         (self.rtt_min, self.reset_rtt_min) = (self.rtt, true);
-        (self.sample_start, self.una) = (clock.at(path.now), path.una);
+        self.sample_start = clock.at(path.now);
         (self.mss, self.hz) = (path.mss.into(), clock.hz);
     }
 
@@ -148,8 +148,8 @@ impl WindowRule for Westwood {
     fn observe(&mut self, path: &Path, ack: &Ack) {
         let clock = Jiffies::of(path);
         (self.mss, self.hz) = (path.mss.into(), clock.hz);
-        if let Some(rtt) = ack.rtt.filter(|rtt| !rtt.is_zero()) {
-            self.rtt = clock.of_span(rtt);
+        if let Some(rtt) = ack.rtt.filter(|rtt| rtt.as_micros() > 0) {
+            self.rtt = clock.of_micros(rtt);
         }
         self.end_sample(clock, clock.at(path.now));
         self.acked += self.acked_count(path);
@@ -231,6 +231,7 @@ mod tests {
             let rtt = Some(Span::from_millis(100));
             rule.observe(&path, &Ack::new(acked).with_rtt(rtt));
         };
+        acknowledge(&mut rule, 50, 10); // the first one
         acknowledge(&mut rule, 100, 100);
         acknowledge(&mut rule, 200, 0);
         assert_eq!(rule.bandwidth, (500, 500), "100 packets of 1000 bytes in 200 jiffies");
@@ -250,8 +251,9 @@ mod tests {
             path.una = una;
             rule.acked_count(&path)
         };
+        counts(0);
         assert_eq!([0, 0, 0].map(&mut counts), [1000; 3]);
-        assert_eq!([10, 11].map(&mut counts), [7000, 1000]);
+        assert_eq!([10, 11].map(&mut counts), [6000, 1000], "4 duplicates");
     }
 
     /// A rule that has measured 1000 packets/s and 100 ms.
