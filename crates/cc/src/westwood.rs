@@ -84,7 +84,7 @@ impl Westwood {
     /// Bytes for which this acknowledgement counts (`westwood_acked_count`).
     fn acked_count(&mut self, path: &Path) -> u64 {
         let before = self.una.replace(path.una).unwrap_or(path.una);
-        let acked = (path.una - before) * self.mss;
+        let acked = path.una.saturating_sub(before) * self.mss;
         if path.ca_state == CaState::Open {
             return acked;
         }
