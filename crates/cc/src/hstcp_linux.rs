@@ -58,7 +58,7 @@ impl WindowRule for HighSpeedLinux {
     fn decrease(&mut self, cwnd: f64, _path: &Path, _event: &CongestionEvent) -> f64 {
         self.count = 0;
         let cwnd = cwnd as u64;
-        (cwnd - (cwnd * TABLE[self.row].1 >> 8)) as f64
+        (cwnd - cwnd * TABLE[self.row].1 / 256) as f64
     }
 
     fn inspect(&self, show: &mut dyn FnMut(Metric)) {

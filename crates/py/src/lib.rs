@@ -46,11 +46,12 @@ mod _core {
     #[pymodule_export]
     use crate::testbed::{die_with_parent, isolate, measure_steal, run_testbed};
     #[pymodule_export]
-    use crate::udt::{
-        TransferDamagedError, TransferMonitor, TransferRefusedError, UdtListener, UdtSocket,
-        udt_bench, udt_key, udt_list, udt_manifest, udt_pull, udt_push, udt_read_key, udt_serve,
-        udt_write_key,
+    use crate::udt::transfer::{
+        TransferDamagedError, TransferMonitor, TransferRefusedError, udt_bench, udt_key, udt_list,
+        udt_manifest, udt_pull, udt_push, udt_read_key, udt_serve, udt_write_key,
     };
+    #[pymodule_export]
+    use crate::udt::{UdtListener, UdtSocket};
 
     #[pymodule_export]
     #[expect(non_upper_case_globals, reason = "Python's name for it")]
