@@ -1,10 +1,11 @@
 """Writes ``explanation/dossiers.md`` and ``dossiers.json``: all built-in algorithms by RFC 9743.
 
-    python scripts/pages/dossiers_page.py docs [PATHS]
+    python scripts/pages/dossiers_page.py docs [PATHS [NAME...]]
 
 With PATHS it evaluates them on as many paths, and goes on from what ``results/dossiers`` has: two
-hours on two processors for 100. Without, it takes the ``dossiers.json`` that is there. What
-`dossiers_linux.py` measured is put into the page.
+hours on two processors for 100. With names only these algorithms, or all on these scenarios; the
+rest of ``dossiers.json`` stays. Without PATHS it takes what is there. What `dossiers_linux.py`
+measured is put into the page.
 """
 
 from __future__ import annotations
@@ -19,10 +20,9 @@ import polars as pl
 from dumbbell import _core
 from dumbbell.display import Column
 from dumbbell.dossier.bench import Bench
-from dumbbell.dossier.clauses import clauses
+from dumbbell.dossier.clauses import Clause, Measure, clauses
 from dumbbell.dossier.evaluation import Evaluation
-from dumbbell.dossier.outcome import Finding
-from dumbbell.dossier.verdict import Share, largest
+from dumbbell.dossier.verdict import Pair, Share, Verdict, combined, largest, together
 from dumbbell.dossier.words import label, with_unit
 from dumbbell.experiment.files import write_text
 from dumbbell.figures import styled, svg
@@ -118,35 +118,54 @@ def _with_kernel(file: Path) -> str:
     return said + "\n" + "\n".join(lines)
 
 
-def _evaluated(paths: int) -> dict[str, Any]:
-    """By algorithm, its verdicts and shares; all run on the same paths, each scenario once."""
-    first, *others = [cc for cc in _core.algorithms() if cc not in _COUPLED]
-    bench = Bench(Path("results/dossiers/all"), progress=_told)
-    of = Evaluation(first, others, bench, paths, "simulator")
-    findings = [
-        Finding(one, [of.evidence(measure) for measure in one.measures]) for one in clauses()
-    ]
-    for evidence in (one for finding in findings for one in finding.evidence):
+_ALL: Final = [cc for cc in _core.algorithms() if cc not in _COUPLED]
+
+
+def _evaluate(data: dict[str, Any], names: list[str]) -> None:
+    """Evaluates what is named, or all if nothing is, and puts it into `data`.
+
+    All run on the same paths, each scenario once; CUBIC and Reno are beside.
+    """
+    chosen = [cc for cc in names if cc in _ALL] or _ALL
+    measures = [one for clause in clauses() for one in clause.measures]
+    if scenarios := set(names) - set(_ALL):
+        measures = [one for one in measures if one.scenario in scenarios]
+    first, *others = dict.fromkeys([*chosen, "cubic", "reno"])
+    bench = Bench(Path("results/dossiers", "-".join(names) or "all"), progress=_told)
+    of = Evaluation(first, others, bench, data["paths"], "simulator")
+    for measure in measures:
+        evidence = of.evidence(measure)
         if evidence.failure:
-            raise SystemExit(f"{evidence.measure.id}: {evidence.failure}")
-    return {cc: _of_algorithm(cc, findings) for cc in of.algorithms}
+            raise SystemExit(f"{measure.id}: {evidence.failure}")
+        for cc in chosen:
+            share, pair = evidence.shares[cc], evidence.beside(cc)
+            found = [share.beyond, share.paths, share.low, share.high]
+            kept = data["algorithms"].setdefault(cc, {"measures": {}})["measures"]
+            kept[measure.id] = [*found, *([pair.worse, pair.better] if pair else [])]
 
 
 def _told(step: str, done: float) -> None:
     print(f"\r{step} {100 * done:.0f} %\033[K", end="", flush=True)
 
 
-def _of_algorithm(cc: str, findings: list[Finding]) -> dict[str, Any]:
-    measures = {}
-    for one in (one for finding in findings for one in finding.evidence):
-        share, pair = one.shares[cc], one.beside(cc)
-        bounded = [share.beyond, share.paths, share.low, share.high]
-        measures[one.measure.id] = [*bounded, *([pair.worse, pair.better] if pair else [])]
-    return {
-        "clauses": {one.clause.section: one.verdict(cc) for one in findings},
-        "beside": {one.clause.section: one.beside(cc) for one in findings},
-        "measures": measures,
-    }
+def _verdict(measure: Measure, cc: str, found: dict[str, list[int]]) -> Verdict:
+    return "reference" if cc == measure.reference else Share(*found[measure.id][:2]).verdict
+
+
+def _judge(data: dict[str, Any]) -> None:
+    """The verdicts on the clauses, from the measures."""
+    for cc, of in data["algorithms"].items():
+        found = of["measures"]
+
+        def verdict(clause: Clause, cc: str = cc, found: Any = found) -> Verdict:
+            return together(_verdict(one, cc, found) for one in clause.measures)
+
+        def pairs(clause: Clause, found: Any = found) -> list[Pair]:
+            kept = [found[one.id][4:] for one in clause.measures]
+            return [Pair(*pair) for pair in kept if pair]
+
+        of["clauses"] = {one.section: verdict(one) for one in clauses()}
+        of["beside"] = {one.section: combined(pairs(one)) for one in clauses()}
 
 
 def _shares(data: dict[str, Any]) -> pl.DataFrame:
@@ -221,14 +240,16 @@ def write(docs: Path, data: dict[str, Any]) -> Path:
 
 
 def main() -> None:
-    """Evaluates the algorithms on as many paths, or takes the data that are there."""
-    docs = Path(sys.argv[1])
-    if sys.argv[2:]:
-        paths = int(sys.argv[2])
-        data = {"version": _core.__version__, "paths": paths, "algorithms": _evaluated(paths)}
-    else:
-        data = json.loads((docs / "explanation/dossiers.json").read_text())
-    print(write(docs, data))
+    """Evaluates what is named, or takes the data that are there."""
+    docs, *rest = sys.argv[1:]
+    file = Path(docs, "explanation/dossiers.json")
+    data = {"version": _core.__version__, "paths": int(rest[0]) if rest else 0, "algorithms": {}}
+    if len(rest) != 1:
+        data = json.loads(file.read_text())
+    if rest:
+        _evaluate(data, rest[1:])
+        _judge(data)
+    print(write(Path(docs), data))
 
 
 if __name__ == "__main__":
