@@ -135,7 +135,7 @@ def lte(folder: Path) -> None:
         cells = []
         for cc in ALGORITHMS:
             share, delay = np.median([received(*one, cc) for one in ones], axis=0)
-            cells.append(f"{share:.2f}, {delay * 1e3:,.0f}")
+            cells.append(f"{share:.0%}; {delay * 1e3:,.0f}")
         rows.append([name, *cells])
     table(" | ".join(f"`{cc}`" for cc in ALGORITHMS), rows)
 
