@@ -81,7 +81,8 @@ _SIDES: Final = ("ours", "theirs")
 def summary() -> str:
     """A row for each algorithm with a module: the largest error of the mean window, the cause."""
     lines = [
-        "| algorithm | module of Linux 6.12 | largest error of the mean window, module over here | cause |",
+        "| algorithm | module of Linux 6.12 | largest error of the mean window (module / here) "
+        "| cause |",
         "|---|---|---:|---|",
     ]
     error = pl.col("theirs") / pl.col("ours") - 1
@@ -146,9 +147,10 @@ _AUTHORS: Final = """\
 | algorithm | compared with | result and cause |
 |---|---|---|
 | `copa` | the authors' `markoviancc.cc` (genericCC), mode `auto`, one call a packet | Partly \
-confirmed. The window turns in the same round trips. Alone and with 8 flows goodput is 9 to 11 % lower \
-here; with 10 flows it is 2 % higher, with more than twice the delay and with losses. genericCC detects other flows within 4 \
-round trips, `copa` within 5, as in the paper. Why genericCC keeps its default mode beside CUBIC \
+confirmed. The window turns in the same round trips. Alone and with 8 flows goodput is 9 to 11 % \
+lower here; with 10 flows it is 2 % higher, with more than twice the delay and with losses. \
+genericCC detects other flows within 4 round trips, `copa` within 5, as in the paper. Why \
+genericCC keeps its default mode beside CUBIC \
 here, and so has 3 % of the link, is not known |
 | `balia` | the authors' `mptcp_balia.c` of the MPTCP project | With packets counted, goodput \
 differs by 3 and \

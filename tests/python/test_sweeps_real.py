@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
+from typer.testing import CliRunner
 
 import dumbbell
 from dumbbell import DumbbellError, ExperimentError, ResultError, _core
+from dumbbell.cli.app import app
 from dumbbell.engine.kernel import RunMonitor, TestbedError
 from dumbbell.metrics.intervals import Until
 from dumbbell.report.sweep import command_of
@@ -49,6 +51,26 @@ def simulated(invalid: set[int]) -> Callable[[str, RunMonitor, int, int], RunOut
         return output
 
     return measured
+
+
+def test_both_backends_have_a_row_of_each_for_every_point(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(real, "measured", simulated({2}))
+    monkeypatch.setattr(real, "measured_by", lambda _: "a machine")
+    (tmp_path / "queues.toml").write_text(FILE)
+    out = tmp_path / "out"
+    arguments = ["sweep", str(tmp_path / "queues.toml"), "--backend", "both", "--out", str(out)]
+    done = CliRunner().invoke(app, arguments)
+    assert done.exit_code == 0, done.output
+    rows = [line.split()[:3] for line in done.output.splitlines() if "BDP" in line]
+    assert rows == [
+        [depth, "BDP", packets] for depth in ("0.5", "2") for packets in ("simulated", "real")
+    ]
+    assert out.is_dir()
+    assert out.with_name("out-linux").is_dir()
+    said = json.loads(CliRunner().invoke(app, [*arguments, "--json"]).stdout)
+    assert {kind: len(one["points"]) for kind, one in said.items()} == {"linux": 2, "simulator": 2}
 
 
 def test_runs_that_the_machine_disturbed_are_left_out_until_they_are_made_again(

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Context, Option
 
@@ -16,8 +18,12 @@ if TYPE_CHECKING:
 
     import polars as pl
 
+    from dumbbell.engine.backend import Backend
     from dumbbell.engine.progress import Progress
+    from dumbbell.metrics.intervals import Until
+    from dumbbell.sweeps.drive import Swept
     from dumbbell.sweeps.plan import Sweep
+    from dumbbell.sweeps.result import SweepResult
 
 
 def sweep_file(
@@ -34,60 +40,107 @@ def sweep_file(
     max_seeds: options.MaxSeeds = 100,
     dask: options.Dask = None,
     series: Annotated[bool, Option("--series", help="Keep the time series of every run.")] = False,
-    backend: options.OnBackend = "simulator",
+    backend: options.OnBackends = "simulator",
     retry_invalid: options.RetryInvalid = 0,
     json: options.Json = False,
 ) -> None:
     """Run an experiment along the axes of its [sweep]. What is in the folder is kept."""
-    import polars as pl
-
     from dumbbell.results.warnings import silent_flows
     from dumbbell.sweeps.drive import run_sweep
-    from dumbbell.sweeps.plan import Sweep, measured
+    from dumbbell.sweeps.plan import Sweep
     from dumbbell.sweeps.result import SweepResult
 
     until = options.parse_until(context, until_ci, metric, max_seeds)
-    is_real = backend == "linux"
-    if not is_real:
+    if backend == "simulator":
         options.refuse_given(context, ("retry_invalid",), "goes with --backend linux")
-    began = time.perf_counter()
-    folder = out or Path("results") / (f"{file.stem}-linux" if is_real else file.stem)
+    elif backend == "both":
+        options.refuse_given(context, ("until_ci", "dask"), "goes with --backend simulator")
+    kinds: list[Backend] = ["linux", "simulator"] if backend == "both" else [backend]
     sweep = Sweep.load(file, overrides=assignments or [])
-    named = options.named("metric", "dask", until="--until-ci")
-    with named, _live(file.name, sweep) as (progress, finished):
-        swept = run_sweep(
-            sweep,
-            folder,
-            seeds=seeds,
-            jobs=jobs,
-            dask=dask,
-            until=until,
-            series=series,
-            backend=backend,
-            retry_invalid=retry_invalid,
-            progress=progress,
-            finished=finished,
-        )
-    wall = time.perf_counter() - began
-    result = SweepResult(swept.dataset)
-    output.print_warnings(swept.warnings + swept.left_out + silent_flows(result.flows))
-    by_point = result.runs.group_by("point", *result.axes, maintain_order=True)
-    points = by_point.agg(pl.len().alias("seeds"), pl.col(measured(result.runs)).mean())
+    made = []
+    for kind in kinds:
+        began = time.perf_counter()
+        folder = _folder(file, out, kind, alone=len(kinds) == 1)
+        named = options.named("metric", "dask", until="--until-ci")
+        with named, _live(file.name, sweep) as (progress, finished):
+            swept = run_sweep(
+                sweep,
+                folder,
+                seeds=seeds,
+                jobs=jobs,
+                dask=dask,
+                until=until,
+                series=series,
+                backend=kind,
+                retry_invalid=retry_invalid,
+                progress=progress,
+                finished=finished,
+            )
+        made.append(_Made(kind, swept, time.perf_counter() - began))
+        warned = swept.warnings + swept.left_out + silent_flows(SweepResult(swept.dataset).flows)
+        output.print_warnings(warned)
     if json:
-        meta = {"runs": swept.total, "made": swept.made, "wall_s": wall, "out": str(folder)}
-        still = {"until": vars(until), "loose": swept.loose} if until else {}
-        output.print_json({"points": points.to_dicts(), "meta": meta | still})
-        return
-    table = result.table()
+        said = [one.as_json(until) for one in made]
+        output.print_json(dict(zip(kinds, said, strict=True)) if len(said) > 1 else said[0])
+    else:
+        _show(made, until)
+
+
+@dataclass(frozen=True)
+class _Made:
+    """A sweep that was made by a backend, in so many seconds."""
+
+    backend: Backend
+    swept: Swept
+    wall: float
+
+    @cached_property
+    def result(self) -> SweepResult:
+        from dumbbell.sweeps.result import SweepResult
+
+        return SweepResult(self.swept.dataset)
+
+    @cached_property
+    def points(self) -> pl.DataFrame:
+        """The means at each point."""
+        import polars as pl
+
+        from dumbbell.sweeps.plan import measured
+
+        runs = self.result.runs
+        by_point = runs.group_by("point", *self.result.axes, maintain_order=True)
+        return by_point.agg(pl.len().alias("seeds"), pl.col(measured(runs)).mean())
+
+    def as_json(self, until: Until | None) -> dict[str, Any]:
+        runs = {"runs": self.swept.total, "made": self.swept.made}
+        meta = runs | {"wall_s": self.wall, "out": str(self.swept.dataset.folder)}
+        still = {"until": vars(until), "loose": self.swept.loose} if until else {}
+        return {"points": self.points.to_dicts(), "meta": meta | still}
+
+
+def _show(made: list[_Made], until: Until | None) -> None:
+    """Prints what came out; of two backends side by side."""
+    last = made[-1]
+    table = last.result.table() if len(made) == 1 else last.result.beside(made[0].result)
+    points = made[0].points  # those that the machine disturbed are left out
     output.print_table(f"{points.height:,} point(s){output.mean_of(points['seeds'])}", table)
     if table.note:
         output.print_line(f"{table.note}; dumbbell query shows them")
-    kind = " with real packets" if is_real else ""
-    there = f"{swept.before:,} of them there before"
-    output.print_line(f"\n{swept.total:,} runs{kind}, {there}, in {wall:.1f} s")
-    if swept.loose and until:
-        output.print_line(output.too_wide(until, f"At {swept.loose:,} point(s) "))
-    output.print_line(f"The sweep is in {folder}")
+    output.print_line()
+    for one in made:
+        kind = " with real packets" if one.backend == "linux" else ""
+        there = f"{one.swept.before:,} of them there before"
+        output.print_line(f"{one.swept.total:,} runs{kind}, {there}, in {one.wall:.1f} s")
+        if one.swept.loose and until:
+            output.print_line(output.too_wide(until, f"At {one.swept.loose:,} point(s) "))
+        output.print_line(f"The sweep is in {one.swept.dataset.folder}")
+
+
+def _folder(file: Path, out: Path | None, kind: Backend, *, alone: bool) -> Path:
+    """Where a sweep is kept: that with real packets beside the simulated one."""
+    there = out or Path("results") / file.stem
+    is_beside = kind == "linux" and not (alone and out)
+    return there.with_name(f"{there.name}-linux") if is_beside else there
 
 
 @contextmanager

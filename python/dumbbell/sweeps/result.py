@@ -130,15 +130,33 @@ class SweepResult:
 
     def table(self) -> Table:
         """The means of its first points over the seeds, with their 95 % intervals."""
-        shown = self.runs.with_columns(
-            pl.Series(name, format_settings(self.runs[name].to_list(), axis["unit"]))
+        return self._table(self.runs, [])
+
+    def beside(self, real: SweepResult) -> Table:
+        """The same with a row more for each point: what `real`, the same sweep, has with packets.
+
+        Points that `real` lacks are left out.
+        """
+        kinds = zip(("simulated", "real"), (self.runs, real.runs), strict=True)
+        runs = pl.concat(
+            [one.with_columns(packets=pl.lit(kind)) for kind, one in kinds], how="diagonal_relaxed"
+        )
+        measured_there = pl.col("point").is_in(real.runs["point"].unique().to_list())
+        ordered = runs.filter(measured_there).sort("point", maintain_order=True)
+        return self._table(ordered, ["packets"])
+
+    def _table(self, runs: pl.DataFrame, more_axes: Sequence[str]) -> Table:
+        """The means of the first points of runs by the axes, and by more of their columns."""
+        shown = runs.with_columns(
+            pl.Series(name, format_settings(runs[name].to_list(), axis["unit"]))
             for name, axis in self.dataset.axes.items()
         )
-        columns = [*_SHOWN, *(name for name in _OF_TRANSFERS if name in self.runs.columns)]
-        rows = means(shown, self.axes, columns)
+        columns = [*_SHOWN, *(name for name in _OF_TRANSFERS if name in runs.columns)]
+        axes = [*self.axes, *more_axes]
+        rows = means(shown, axes, columns)
         more = len(rows) - _MOST_POINTS
         note = f"... and {more:,} more points" if more > 0 else ""
-        return Table([*map(Column, self.axes), *map(Column.of, columns)], rows[:_MOST_POINTS], note)
+        return Table([*map(Column, axes), *map(Column.of, columns)], rows[:_MOST_POINTS], note)
 
     def __repr__(self) -> str:
         """A table of its points: means over the seeds, with their 95 % intervals."""
