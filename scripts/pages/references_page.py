@@ -24,10 +24,10 @@ CAUSES: Final = {
     "htcp": "The same",
     "westwood": "The same to a packet",
     "vegas": "The same in three runs. In an outage the module counts packets anew after each "
-    "timeout, here after the first one. Why it grows once more beside CUBIC, from 6 packets, is not "
-    "known",
-    "veno": "The same in four runs. In an outage the module counts packets anew after each timeout, "
-    "here after the first one",
+    "timeout, here after the first one. Why it grows once more beside CUBIC, from 6 packets, is "
+    "not known",
+    "veno": "The same in four runs. In an outage the module counts packets anew after each "
+    "timeout, here after the first one",
     "cdg": "Whole packets. Backoffs are drawn at random, with the same numbers. From the first "
     "outage on, where one side draws once more, they apply to other round trips",
     "lp": "On purpose. Early congestion lowers the module's window, not its ssthresh, so that slow "
