@@ -20,7 +20,7 @@ import polars as pl
 from dumbbell import _core
 from dumbbell.display import Column
 from dumbbell.dossier.bench import Bench
-from dumbbell.dossier.clauses import Clause, Measure, clauses
+from dumbbell.dossier.clauses import Measure, clauses
 from dumbbell.dossier.evaluation import Evaluation
 from dumbbell.dossier.verdict import Pair, Share, Verdict, combined, largest, together
 from dumbbell.dossier.words import label, with_unit
@@ -68,6 +68,22 @@ The same paths, one by one, by an exact sign test (McNemar) at 5 % for each clau
 \N{BLACK DOWN-POINTING TRIANGLE}: worse in a measure, and better in none.
 \N{BLACK DIAMOND}: both. \N{MIDDLE DOT}: no difference shown. CUBIC itself is beside Reno.
 """
+
+_SOME: Final = """\
+## Measures that tell algorithms apart
+
+On how many of {paths} paths an algorithm is beyond the limit:
+"""
+
+_SHOWN: Final = (
+    "delay-fall",
+    "loss-fall",
+    "loss-policer",
+    "least-share-hops",
+    "starvation-reverse",
+    "delay-acks",
+)
+_SHOWN_FOR: Final = ("cubic", "bbr", "bbr3", "copa", "vegas", "ledbat++", "c4")
 
 _AGAIN: Final = """\
 ## The same again
@@ -155,17 +171,12 @@ def _verdict(measure: Measure, cc: str, found: dict[str, list[int]]) -> Verdict:
 def _judge(data: dict[str, Any]) -> None:
     """The verdicts on the clauses, from the measures."""
     for cc, of in data["algorithms"].items():
-        found = of["measures"]
-
-        def verdict(clause: Clause, cc: str = cc, found: Any = found) -> Verdict:
-            return together(_verdict(one, cc, found) for one in clause.measures)
-
-        def pairs(clause: Clause, found: Any = found) -> list[Pair]:
-            kept = [found[one.id][4:] for one in clause.measures]
-            return [Pair(*pair) for pair in kept if pair]
-
-        of["clauses"] = {one.section: verdict(one) for one in clauses()}
-        of["beside"] = {one.section: combined(pairs(one)) for one in clauses()}
+        of |= {"clauses": {}, "beside": {}}
+        for clause in clauses():
+            verdicts = (_verdict(measure, cc, of["measures"]) for measure in clause.measures)
+            of["clauses"][clause.section] = together(verdicts)
+            kept = [of["measures"][measure.id][4:] for measure in clause.measures]
+            of["beside"][clause.section] = combined([Pair(*pair) for pair in kept if pair])
 
 
 def _shares(data: dict[str, Any]) -> pl.DataFrame:
@@ -185,6 +196,21 @@ def _table(lines: Iterable[tuple[str, Iterable[str]]]) -> str:
     sections = [clause.section for clause in clauses()]
     head = [f"| | {' | '.join(sections)} |", f"|---|{'---|' * len(sections)}"]
     return "\n".join([*head, *(f"| {label(cc)} | {' | '.join(cells)} |" for cc, cells in lines)])
+
+
+def _some(data: dict[str, Any]) -> str:
+    """Some measures of some algorithms, as Markdown."""
+    every = {one.id: (clause, one) for clause in clauses() for one in clause.measures}
+    head = ["measure", "scenario", *map(label, _SHOWN_FOR)]
+    lines = [f"| {' | '.join(head)} |", f"|---|---|{'---:|' * len(_SHOWN_FOR)}"]
+    for name in _SHOWN:
+        clause, measure = every[name]
+        what = f"{clause.section} {measure.kind.column.title} above"
+        what = f"{what} {with_unit(measure.kind.column, measure.limit)}"
+        shares = (data["algorithms"][cc]["measures"][name] for cc in _SHOWN_FOR)
+        cells = [what, f"`{measure.scenario}`", *(str(one[0]) for one in shares)]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
 
 
 def _cell(verdict: str, share: float | None) -> str:
@@ -227,6 +253,8 @@ def write(docs: Path, data: dict[str, Any]) -> Path:
         _INTRODUCTION.format(paths=data["paths"]),
         _table(cells.items()),
         "\n".join(["| section | clause |", "|---|---|", *named]),
+        _SOME.format(paths=data["paths"]),
+        _some(data),
         _STANDARD,
         _table(beside.items()),
         _with_kernel(file.with_name("dossiers-linux.json")),
