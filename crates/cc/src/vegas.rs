@@ -40,6 +40,56 @@ const MIN_WINDOW: u64 = 2;
 /// The round-trip time of a path that no sample has measured, µs.
 const UNKNOWN: u64 = i32::MAX as u64;
 
+/// Round-trip times as Linux's Vegas and Veno take them: in whole µs, and one more.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct VegasRtts {
+    /// Minimum ever (`baseRTT`).
+    pub(crate) base: u64,
+    /// Minimum since it was last taken (`minRTT`).
+    pub(crate) min: u64,
+    /// Samples (`cntRTT`).
+    pub(crate) samples: u32,
+    /// Whether the last acknowledgement came in another state than Open.
+    was_disabled: bool,
+}
+
+impl VegasRtts {
+    pub(crate) const NONE: VegasRtts =
+        VegasRtts { base: UNKNOWN, min: UNKNOWN, samples: 0, was_disabled: false };
+
+    /// Takes the acknowledgement's sample. Returns whether the state is Open again (`vegas_enable`), from
+    /// when on the minimum is measured anew.
+    pub(crate) fn observe(&mut self, path: &Path, ack: &Ack) -> bool {
+        if let Some(rtt) = ack.rtt {
+            let rtt = rtt.as_micros() + 1;
+            self.base = self.base.min(rtt);
+            self.min = self.min.min(rtt);
+            self.samples = self.samples.saturating_add(1);
+        }
+        let is_open = path.ca_state == CaState::Open;
+        let is_enabled = core::mem::replace(&mut self.was_disabled, !is_open) && is_open;
+        if is_enabled {
+            self.min = UNKNOWN;
+        }
+        is_enabled
+    }
+
+    /// The minimum, which is measured anew from now on.
+    pub(crate) fn take_min(&mut self) -> u64 {
+        core::mem::replace(&mut self.min, UNKNOWN)
+    }
+
+    /// After a pause the path may be another one (`tcp_vegas_init`).
+    pub(crate) fn forget(&mut self) {
+        (self.base, self.min) = (UNKNOWN, UNKNOWN);
+    }
+
+    /// The minimum ever, s.
+    pub(crate) fn base_secs(&self) -> Option<f64> {
+        (self.base < UNKNOWN).then_some(self.base as f64 / 1e6)
+    }
+}
+
 /// Vegas' rule.
 #[derive(Clone, Copy, Debug)]
 pub struct Vegas {
@@ -47,16 +97,9 @@ pub struct Vegas {
     beta: f64,
     gamma: f64,
     round: SequenceRound,
-    /// In µs, and one more.
-    base_rtt: u64,
-    /// Minimum of the round, in µs, and one more.
-    min_rtt: u64,
-    /// Samples of the round (Linux's `cntRTT`).
-    samples: u32,
+    rtts: VegasRtts,
     /// Whether the flow acts as Reno on this acknowledgement: in recovery, or with too few samples.
     reno: bool,
-    /// Whether the last acknowledgement came in another state than Open.
-    was_disabled: bool,
     diff: u64,
     avoidance: CongAvoidAi,
 }
@@ -73,11 +116,8 @@ impl Vegas {
             beta: packets("beta", 4.0)?,
             gamma: packets("gamma", 1.0)?,
             round: SequenceRound::new(),
-            base_rtt: UNKNOWN,
-            min_rtt: UNKNOWN,
-            samples: 0,
+            rtts: VegasRtts::NONE,
             reno: false,
-            was_disabled: false,
             diff: 0,
             avoidance: CongAvoidAi::default(),
         })
@@ -86,7 +126,7 @@ impl Vegas {
     /// `vegas_enable`: the samples of a round begin now.
     fn enable(&mut self, path: &Path) {
         self.round.restart(path);
-        (self.min_rtt, self.samples) = (UNKNOWN, 0);
+        self.rtts.samples = 0;
     }
 }
 
@@ -102,17 +142,10 @@ impl WindowRule for Vegas {
     }
 
     fn observe(&mut self, path: &Path, ack: &Ack) {
-        if let Some(rtt) = ack.rtt {
-            let rtt = rtt.as_micros() + 1;
-            self.base_rtt = self.base_rtt.min(rtt);
-            self.min_rtt = self.min_rtt.min(rtt);
-            self.samples = self.samples.saturating_add(1);
-        }
         self.reno = path.ca_state != CaState::Open;
-        if self.was_disabled && !self.reno {
+        if self.rtts.observe(path, ack) {
             self.enable(path);
         }
-        self.was_disabled = self.reno;
     }
 
     /// `tcp_vegas_cong_avoid`.
@@ -126,8 +159,8 @@ impl WindowRule for Vegas {
         if self.reno || !self.round.advance(path) {
             return None;
         }
-        let samples = core::mem::take(&mut self.samples);
-        let (base, rtt) = (self.base_rtt, core::mem::replace(&mut self.min_rtt, UNKNOWN));
+        let samples = core::mem::take(&mut self.rtts.samples);
+        let (base, rtt) = (self.rtts.base, self.rtts.take_min());
         self.reno = samples <= FEW_SAMPLES;
         if self.reno {
             return None;
@@ -161,14 +194,14 @@ impl WindowRule for Vegas {
     }
 
     fn on_restart(&mut self, path: &Path, _pause: Span) {
-        self.base_rtt = UNKNOWN;
+        self.rtts.forget();
         self.enable(path);
     }
 
     fn inspect(&self, show: &mut dyn FnMut(Metric)) {
         show(Metric { name: "diff", value: self.diff as f64 });
-        if self.base_rtt < UNKNOWN {
-            show(Metric { name: "baseRTT", value: self.base_rtt as f64 / 1e6 });
+        if let Some(base) = self.rtts.base_secs() {
+            show(Metric { name: "baseRTT", value: base });
         }
     }
 }

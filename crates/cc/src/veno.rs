@@ -22,31 +22,23 @@
 //! | window | fractions | whole packets | Linux |
 
 use crate::arithmetic::CongAvoidAi;
+use crate::vegas::VegasRtts;
 use crate::{Ack, CaState, ConfigError, CongestionEvent, Metric, Options, Path, WindowRule};
 use dumbbell_units::Span;
 
 /// With at most this many round-trip time samples it acts as Reno.
 const FEW_SAMPLES: u32 = 2;
 
-/// The round-trip time of a path that no sample has measured, µs.
-const UNKNOWN: u64 = i32::MAX as u64;
-
 /// Veno's rule.
 #[derive(Clone, Copy, Debug)]
 pub struct Veno {
     beta: f64,
-    /// In µs, and one more.
-    base_rtt: u64,
-    /// Minimum since the window was last allowed to grow (Linux's `minrtt`), in µs, and one more.
-    min_rtt: u64,
-    /// Round-trip time samples since the connection began (Linux's `cntrtt`).
-    samples: u32,
+    /// The minimum is that since the window was last allowed to grow, the samples those of the connection.
+    rtts: VegasRtts,
     /// Packets in the queue.
     n: f64,
     /// Whether the flow acts as Reno on this acknowledgement.
     reno: bool,
-    /// Whether the last acknowledgement came in another state than Open.
-    was_disabled: bool,
     /// Whether the next packet of growth beside a queue is not skipped (Linux's `inc`).
     inc: bool,
     avoidance: CongAvoidAi,
@@ -61,12 +53,9 @@ impl Veno {
         let beta = options.number("beta", 3.0, 0.0..=1e6, "0 to 10^6 packets")?;
         Ok(Veno {
             beta,
-            base_rtt: UNKNOWN,
-            min_rtt: UNKNOWN,
-            samples: 0,
+            rtts: VegasRtts::NONE,
             n: 0.0,
             reno: true,
-            was_disabled: false,
             inc: true,
             avoidance: CongAvoidAi::default(),
         })
@@ -98,17 +87,8 @@ impl WindowRule for Veno {
     }
 
     fn observe(&mut self, path: &Path, ack: &Ack) {
-        if let Some(rtt) = ack.rtt {
-            let rtt = rtt.as_micros() + 1;
-            self.base_rtt = self.base_rtt.min(rtt);
-            self.min_rtt = self.min_rtt.min(rtt);
-            self.samples = self.samples.saturating_add(1);
-        }
         self.reno = path.ca_state != CaState::Open;
-        if self.was_disabled && !self.reno {
-            self.min_rtt = UNKNOWN; // veno_enable
-        }
-        self.was_disabled = self.reno;
+        self.rtts.observe(path, ack);
     }
 
     /// Measures `N`; the window grows by [`increase`](Self::increase).
@@ -122,23 +102,24 @@ impl WindowRule for Veno {
         if self.reno || !path.cwnd_limited {
             return None;
         }
-        self.reno = self.samples <= FEW_SAMPLES;
-        let rtt = core::mem::replace(&mut self.min_rtt, UNKNOWN);
+        self.reno = self.rtts.samples <= FEW_SAMPLES;
+        let rtt = self.rtts.take_min();
         if !self.reno {
             let halves = 2 * cwnd as u64;
-            self.n = (halves - halves * self.base_rtt / rtt) as f64 / 2.0;
+            self.n = (halves - halves * self.rtts.base / rtt) as f64 / 2.0;
         }
         None
     }
 
     fn on_restart(&mut self, _path: &Path, _pause: Span) {
-        (self.base_rtt, self.min_rtt, self.inc) = (UNKNOWN, UNKNOWN, true);
+        self.rtts.forget();
+        self.inc = true;
     }
 
     fn inspect(&self, show: &mut dyn FnMut(Metric)) {
         show(Metric { name: "N", value: self.n });
-        if self.base_rtt < UNKNOWN {
-            show(Metric { name: "BaseRTT", value: self.base_rtt as f64 / 1e6 });
+        if let Some(base) = self.rtts.base_secs() {
+            show(Metric { name: "BaseRTT", value: base });
         }
     }
 }
