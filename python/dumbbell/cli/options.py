@@ -60,6 +60,13 @@ def _papers() -> list[str]:
     return [*PAPERS, *BY_NAME, "all"]
 
 
+def folder_of(file: Path, out: Path | None, kind: Backend, *, alone: bool) -> Path:
+    """Where what an experiment gives is kept: that of real packets beside the simulated one."""
+    there = out or Path("results") / file.stem
+    is_beside = kind == "linux" and not (alone and out)
+    return there.with_name(f"{there.name}-linux") if is_beside else there
+
+
 def algorithms(help: str) -> Any:  # noqa: A002
     """``--cc``: algorithms, which the shell completes."""
     return Option("--cc", help=help, autocompletion=_algorithms)

@@ -89,10 +89,8 @@ def run_file(
 
 
 def _folder(file: Path, out: Path | None, kind: Backend, *, alone: bool) -> Path:
-    """Where a result is written: that of real packets beside the simulated one."""
-    is_beside = kind == "linux" and not (alone and out)
-    there = out or Path("results") / file.stem
-    folder = there.with_name(f"{there.name}-linux") if is_beside else there
+    """Where a result is written, which must not be where its experiment lies."""
+    folder = options.folder_of(file, out, kind, alone=alone)
     if os.path.realpath(folder) == os.path.realpath(file.parent):
         raise ResultError(f"{folder}: is where {file} lies; name another folder with --out")
     return folder

@@ -48,7 +48,6 @@ def sweep_file(
     from dumbbell.results.warnings import silent_flows
     from dumbbell.sweeps.drive import run_sweep
     from dumbbell.sweeps.plan import Sweep
-    from dumbbell.sweeps.result import SweepResult
 
     until = options.parse_until(context, until_ci, metric, max_seeds)
     if backend == "simulator":
@@ -60,7 +59,7 @@ def sweep_file(
     made = []
     for kind in kinds:
         began = time.perf_counter()
-        folder = _folder(file, out, kind, alone=len(kinds) == 1)
+        folder = options.folder_of(file, out, kind, alone=len(kinds) == 1)
         named = options.named("metric", "dask", until="--until-ci")
         with named, _live(file.name, sweep) as (progress, finished):
             swept = run_sweep(
@@ -77,8 +76,8 @@ def sweep_file(
                 finished=finished,
             )
         made.append(_Made(kind, swept, time.perf_counter() - began))
-        warned = swept.warnings + swept.left_out + silent_flows(SweepResult(swept.dataset).flows)
-        output.print_warnings(warned)
+        silent = silent_flows(made[-1].result.flows)
+        output.print_warnings(swept.warnings + swept.left_out + silent)
     if json:
         said = [one.as_json(until) for one in made]
         output.print_json(dict(zip(kinds, said, strict=True)) if len(said) > 1 else said[0])
@@ -134,13 +133,6 @@ def _show(made: list[_Made], until: Until | None) -> None:
         if one.swept.loose and until:
             output.print_line(output.too_wide(until, f"At {one.swept.loose:,} point(s) "))
         output.print_line(f"The sweep is in {one.swept.dataset.folder}")
-
-
-def _folder(file: Path, out: Path | None, kind: Backend, *, alone: bool) -> Path:
-    """Where a sweep is kept: that with real packets beside the simulated one."""
-    there = out or Path("results") / file.stem
-    is_beside = kind == "linux" and not (alone and out)
-    return there.with_name(f"{there.name}-linux") if is_beside else there
 
 
 @contextmanager
