@@ -98,7 +98,7 @@ fuzz: setup ## Gives INPUTS (10 million) arbitrary inputs to what reads from the
 bpf: setup ## Compiles the eBPF programs into the objects that are shipped
 	.venv/bin/python scripts/bpf.py
 
-validate: setup ## Compares 108 cells with real packets, as root; some hours; resumes
+validate: setup ## Compares 132 cells with real packets, as root; some hours; resumes
 	.venv/bin/dumbbell validate --out "$(OUT)/validation"
 
 .PHONY: validate-quick

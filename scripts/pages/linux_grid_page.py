@@ -3,7 +3,8 @@
     python scripts/pages/linux_grid_page.py docs
 
 What was measured is kept in ``linux/grid.parquet``; with a FOLDER of ``dumbbell validate`` after
-``docs`` it is replaced by what that folder has. What ns-3 did is kept in ``scripts/ns3``.
+``docs`` that folder's runs are added, in place of those with the same seeds. What ns-3 did is kept
+in ``scripts/ns3``.
 """
 
 from __future__ import annotations
@@ -105,8 +106,15 @@ def _medians(compared: pl.DataFrame) -> str:
 
 
 def keep(folder: Path) -> None:
-    """Replaces what is kept by what was measured in a folder."""
-    measured(Plan(cells()), folder).write_parquet(_KEPT, compression="zstd", statistics=False)
+    """Adds the runs of a folder to what is kept, in place of those with the same seeds."""
+    most = 1 + max(int(run.name.rpartition("-")[2]) for run in (folder / "runs").iterdir())
+    added = measured(Plan(cells(), most=most), folder)
+    old = pl.read_parquet(_KEPT).join(added, on=["cell", "run"], how="anti")
+    order = {cell.name: number for number, cell in enumerate(cells())}
+    both = pl.concat([old, added]).sort(
+        pl.col("cell").replace_strict(order, return_dtype=pl.Int64), "run", maintain_order=True
+    )
+    both.write_parquet(_KEPT, compression="zstd", statistics=False)
 
 
 def ns3_settings(cell: Cell) -> str | None:

@@ -12,6 +12,7 @@ from command import dumbbell
 from dumbbell.checks import linux_cells, linux_grid
 from dumbbell.checks.linux_cells import Cell
 from dumbbell.engine.runner import run_all
+from dumbbell.errors import DumbbellError
 from dumbbell.experiment.model import Experiment, Flow, Link
 from dumbbell.experiment.quantities import RATE, TIME
 
@@ -118,6 +119,14 @@ def test_a_run_of_a_late_testbed_does_not_count() -> None:
     compared = linux_grid.compare(late)
     assert [len(values) for values in compared["linux"]] == [2, 2, 2]
     assert "Of 3 runs with real packets 1 " in linux_grid.agreement(compared, late).note
+
+
+def test_cells_are_chosen_by_name_and_an_unknown_one_is_refused() -> None:
+    plan = linux_cells.cells()
+    some = linux_cells.matching(["late-bbr-*", "alone-reno-2"], plan)
+    assert [cell.name for cell in some] == ["alone-reno-2", *(f"late-bbr-{n}" for n in (1, 2, 3))]
+    with pytest.raises(DumbbellError, match="no cell is called 'late-vegas'"):
+        linux_cells.matching(["alone-*", "late-vegas"], plan)
 
 
 def test_validate_says_that_a_folder_has_no_measurements(tmp_path: Path) -> None:

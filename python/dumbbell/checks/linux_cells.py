@@ -9,10 +9,12 @@ before anything is run.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from scipy.stats import qmc
 
+from dumbbell.errors import DumbbellError
 from dumbbell.experiment.model import Experiment, Flow, Link
 
 if TYPE_CHECKING:
@@ -241,3 +243,19 @@ def cells(seed: int = 1, *, quick: bool = False) -> list[Cell]:
             name = f"{family.name}-{kind}-{i // kinds + 1}"
             plan.append(Cell(name, family.name, family.make(kind, point)))
     return plan
+
+
+def matching(patterns: Sequence[str], plan: Sequence[Cell]) -> list[Cell]:
+    """The cells of a plan whose names match a pattern, such as ``late-*``, in the plan's order.
+
+    Raises:
+        DumbbellError: If a pattern matches no cell.
+    """
+    for pattern in patterns:
+        if not any(fnmatchcase(cell.name, pattern) for cell in plan):
+            families = ", ".join(dict.fromkeys(cell.family for cell in plan))
+            raise DumbbellError(
+                f"no cell is called {pattern!r}; names are such as {plan[0].name!r} or 'late-*', "
+                f"of the families {families}"
+            )
+    return [cell for cell in plan if any(fnmatchcase(cell.name, some) for some in patterns)]

@@ -21,6 +21,9 @@ def validate(
         bool, Option("--quick", help="One run of a third of the cells: 20 minutes.")
     ] = False,
     seed: Annotated[int, Option(min=1, help="Seed that chooses the cells.")] = 1,
+    only: Annotated[
+        list[str] | None, Option(metavar="NAME", help="Only these cells, such as 'late-*'.")
+    ] = None,
     runs: Annotated[int, Option(min=1, help="Runs of each cell.")] = 3,
     most: Annotated[int, Option(min=1, help="Runs of cells whose runs differ.")] = 9,
     jobs: Annotated[int, Option(min=1, help="Runs at a time.")] = 1,
@@ -32,7 +35,7 @@ def validate(
     """Compare simulator and real packets in cells spread over rates, delays, queues and losses."""
     from dumbbell.checks import linux_cells, linux_grid
 
-    cells = linux_cells.cells(seed, quick=quick)
+    cells = linux_cells.matching(only or ["*"], linux_cells.cells(seed, quick=quick))
     plan = linux_grid.Plan(cells, 1, 1) if quick else linux_grid.Plan(cells, runs, max(runs, most))
     if measure:
         with progress_bar() as tell:
