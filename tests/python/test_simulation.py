@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import polars as pl
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
@@ -167,3 +168,17 @@ def test_what_was_not_measured_is_null_in_every_table_and_never_nan(
         floats = getattr(result, table).select(pl.col(pl.Float32, pl.Float64).is_nan().any())
         assert not any(floats.row(0)), table
     assert result.series["srtt"].null_count() > 0  # before the first acknowledgement
+
+
+@pytest.mark.parametrize("names", [["a", "b"], ["b", "a"]])
+def test_like_flows_behind_like_access_links_get_alike(names: list[str]) -> None:
+    access = [
+        Link(name=name, rate="50 Mbit/s", delay="5 ms", queue="1000 packets") for name in names
+    ]
+    bottleneck = Link(name="bottleneck", rate="50 Mbit/s", delay="15 ms", queue="1 BDP")
+    flows = [Flow(name=name, cc="cubic", path=[name, "bottleneck"]) for name in ("a", "b")]
+    links = [*access, bottleneck]
+    each = run(Experiment(links=links, flows=flows, duration="60 s", seeds=8, start_jitter="1 s"))
+    share = each.flows.filter(flow="a")["received"].sum() / each.flows["received"].sum()
+    # 0.93 and 0.07 with ties by the order of links.
+    assert 0.4 < share < 0.6

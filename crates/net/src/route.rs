@@ -44,6 +44,11 @@ impl Routes {
         route
     }
 
+    /// The links of a route, in order.
+    pub fn links(&self, route: RouteId) -> impl Iterator<Item = LinkId> + '_ {
+        (0..).map_while(move |hop| self.hop(route, hop))
+    }
+
     /// Link number `hop` of the route; `None` after its last link.
     #[inline]
     pub fn hop(&self, route: RouteId, hop: u8) -> Option<LinkId> {

@@ -63,10 +63,11 @@ impl<H: SimHost> Simulation<H> {
         self,
         observer: O,
     ) -> (Engine<H, O>, TransferRuns) {
-        let Network { links, routes, routes_of, transfers, .. } = self.network;
+        let Network { links, routes, routes_of, transfers, ties, .. } = self.network;
         let first_pair = routes_of.len() / 2 - transfers.len();
         let runs = TransferRuns::new(self.transferring, transfers, first_pair as u32);
-        (Engine::with_ports(links, routes, self.hosts, &routes_of, observer), runs)
+        let engine = Engine::with_ports(links, routes, self.hosts, &routes_of, observer);
+        (engine.with_ties(ties), runs)
     }
 }
 

@@ -278,12 +278,20 @@ where
                 port: 0,
             });
         }
-        let arrivals = LinkArrivals::new(links.len());
+        let arrivals = LinkArrivals::new(links.len(), None);
         let timers = Timers::new(&mut slots);
         links.iter_mut().for_each(Link::record_discarded);
         let prefetch_enabled = slots.len() >= PREFETCH_MIN_PORTS;
         let (now, events) = (Time::ZERO, 0);
         Engine { now, events, arrivals, timers, links, routes, slots, prefetch_enabled, observer }
+    }
+
+    /// Draws the order of packets that arrive from several links at the same nanosecond, from this seed;
+    /// before the run. Without a seed the link with the lowest number comes first.
+    #[must_use]
+    pub fn with_ties(mut self, seed: Option<u64>) -> Self {
+        self.arrivals = LinkArrivals::new(self.links.len(), seed);
+        self
     }
 
     /// Gives a vacant pair of ports its endpoints, which start at their first timeout.

@@ -1,4 +1,5 @@
-//! An indexed 4-ary heap: at most one entry per source of events, ordered by time, then by source.
+//! An indexed 4-ary heap: at most one entry per source of events, ordered by time, then by rank, then
+//! by source.
 //!
 //! A source has at most one entry, and moving it is cheaper than leaving stale entries behind; so
 //! the heap stores the position of each source's entry. Four children per node halve the depth of a
@@ -6,7 +7,7 @@
 
 use dumbbell_units::Time;
 
-/// Time in the upper 64 bits, source in the lower 32: one comparison orders entries.
+/// Time in the upper 64 bits, then 32 bits of rank and 32 of source: one comparison orders entries.
 type Entry = u128;
 
 const ABSENT: u32 = u32::MAX;
@@ -35,8 +36,8 @@ pub(crate) struct EventQueue {
 const ROOT: usize = CHILDREN - 1;
 
 #[inline]
-fn entry(at: Time, source: u32) -> Entry {
-    Entry::from(at.as_nanos()) << 32 | Entry::from(source)
+fn entry(at: Time, rank: u32, source: u32) -> Entry {
+    Entry::from(at.as_nanos()) << 64 | Entry::from(rank) << 32 | Entry::from(source)
 }
 
 #[inline]
@@ -55,17 +56,23 @@ impl EventQueue {
         }
     }
 
-    /// The next event: time and source. Ties go to the lowest source; [`Time::MAX`] if the queue is
-    /// empty.
+    /// The next event: time and source. Ties go to the lowest rank, then to the lowest source;
+    /// [`Time::MAX`] if the queue is empty.
     #[inline]
     pub(crate) fn first(&self) -> (Time, u32) {
         let first = self.at(ROOT);
-        (Time::from_nanos((first >> 32) as u64), source(first))
+        (Time::from_nanos((first >> 64) as u64), source(first))
     }
 
     /// Sets the time of a source's event; [`Time::MAX`] removes it.
     #[inline]
     pub(crate) fn set(&mut self, source: u32, at: Time) {
+        self.set_ranked(source, at, 0);
+    }
+
+    /// The same for an event that comes before others of its time with a higher rank.
+    #[inline]
+    pub(crate) fn set_ranked(&mut self, source: u32, at: Time, rank: u32) {
         let position = self.positions[source as usize];
         if at == Time::MAX {
             if position != ABSENT {
@@ -73,7 +80,7 @@ impl EventQueue {
             }
             return;
         }
-        let new = entry(at, source);
+        let new = entry(at, rank, source);
         if position == ABSENT {
             self.end += 1;
             self.sift_up(self.end - 1, new);
@@ -159,6 +166,19 @@ mod tests {
             queue.set(source, Time::MAX);
         }
         assert_eq!(queue.first().0, Time::MAX);
+    }
+
+    #[test]
+    fn of_two_events_at_one_time_the_lower_rank_is_first() {
+        let mut queue = EventQueue::new(3);
+        for (source, rank) in [(0, 7), (1, 3), (2, 5)] {
+            queue.set_ranked(source, Time::from_nanos(5), rank);
+        }
+        queue.set_ranked(0, Time::from_nanos(4), u32::MAX);
+        for source in [0, 1, 2] {
+            assert_eq!(queue.first().1, source);
+            queue.set(source, Time::MAX);
+        }
     }
 
     proptest! {

@@ -31,6 +31,8 @@ pub struct Network<P> {
     /// The transfers of flows that consist of many, in the order of their starts. They have the
     /// last pairs of ports.
     pub transfers: Vec<Transfer>,
+    /// From what the order of arrivals at the same nanosecond is drawn; `None` if nothing depends on it.
+    pub ties: Option<u64>,
 }
 
 /// A transfer of a flow that consists of many.
@@ -103,8 +105,10 @@ impl<P: Packet + Copy> Network<P> {
         let flows: Vec<FlowPlan> = flows.into_iter().flatten().collect();
         let transfers = builder.add_transfers(&flows);
         builder.set_flow_keys(&flows, &transfers);
+        let ties = builder.has_merging_links();
+        let ties = ties.then(|| seeds::derive(scenario.seed, Purpose::Ties, 0));
         let Builder { links, routes, routes_of, .. } = builder;
-        Ok(Network { links, routes, routes_of, flows, transfers })
+        Ok(Network { links, routes, routes_of, flows, transfers, ties })
     }
 }
 
@@ -305,6 +309,26 @@ impl<'a, P: Packet + Copy> Builder<'a, P> {
         self.links.iter_mut().for_each(|link| link.set_flow_keys(&keys));
     }
 
+    /// Whether packets enter a link when others arrive from two or more: on their way, or as the answer to
+    /// an acknowledgement.
+    fn has_merging_links(&self) -> bool {
+        let pairs = self
+            .routes_of
+            .chunks_exact(2)
+            .flat_map(|pair| [[pair[0], pair[1]], [pair[1], pair[0]]]);
+        let pairs: BTreeSet<[RouteId; 2]> = pairs.collect();
+        let mut before: BTreeMap<LinkId, LinkId> = BTreeMap::new();
+        pairs.into_iter().any(|[there, back]| {
+            let mut previous = self.routes.links(back).last();
+            self.routes.links(there).any(|link| {
+                let from = previous.replace(link);
+                from.is_some_and(|from| {
+                    before.insert(link, from).is_some_and(|other| other != from)
+                })
+            })
+        })
+    }
+
     /// Adds the routes of a pair of ports.
     fn add_path(&mut self, flow: &FlowSpec, path: &PathSpec) -> Result<PathPlan, ScenarioError> {
         let (there, delay) = self.path(flow, "path", &path.path)?;
@@ -352,5 +376,49 @@ fn link_config(link: &LinkSpec, seed: u64) -> LinkConfig {
         reordering: link.reorder.unwrap_or_default(),
         medium: link.medium,
         seed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pdu::Pdu;
+
+    /// Flows over these paths, given by names of links and a round-trip time, ms.
+    fn ties(paths: &[(&[&str], u64)]) -> Option<u64> {
+        let named = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        let link = |name: &str| LinkSpec {
+            name: name.to_owned(),
+            rate_bps: Some(10e6),
+            delay_ns: 1_000_000,
+            ..LinkSpec::default()
+        };
+        let flow = |(number, (path, rtt)): (usize, &(&[&str], u64))| FlowSpec {
+            path: named(path),
+            return_delay_ns: rtt * 1_000_000,
+            ..FlowSpec::new(format!("flow-{number}"), "reno")
+        };
+        let scenario = Scenario {
+            seed: 1,
+            duration_ns: 1_000_000_000,
+            sample_ns: 100_000_000,
+            warmup_ns: 0,
+            start_jitter_ns: 0,
+            internals: false,
+            sources: BTreeMap::new(),
+            links: ["a", "b", "c"].map(link).into(),
+            flows: paths.iter().enumerate().map(flow).collect(),
+        };
+        Network::<Pdu>::new(&scenario).expect("the scenario is valid").ties
+    }
+
+    #[test]
+    fn ties_are_drawn_where_links_meet() {
+        assert_eq!(ties(&[(&["c"], 10), (&["c"], 10)]), None, "one path");
+        assert_eq!(ties(&[(&["a", "c"], 10), (&["a", "c"], 10)]), None, "one path of two links");
+        assert_eq!(ties(&[(&["a"], 10), (&["b"], 20)]), None, "two paths");
+        assert!(ties(&[(&["a", "c"], 10), (&["b", "c"], 10)]).is_some(), "two access links");
+        assert!(ties(&[(&["a", "c"], 10), (&["c"], 10)]).is_some(), "a link and a sender");
+        assert!(ties(&[(&["c"], 10), (&["c"], 20)]).is_some(), "acknowledgements of two delays");
     }
 }

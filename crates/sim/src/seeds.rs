@@ -12,6 +12,7 @@ pub(crate) enum Purpose {
     ArrivalTimes = 4,
     TransferSizes = 5,
     ThinkTimes = 6,
+    Ties = 7,
 }
 
 /// The seed of stream number `index` of a purpose.
@@ -19,6 +20,13 @@ pub(crate) fn derive(seed: u64, purpose: Purpose, index: u32) -> u64 {
     let run = SplitMix64::seed_from_u64(seed).next_u64();
     let thing = (purpose as u64) << 32 | u64::from(index);
     SplitMix64::seed_from_u64(run ^ thing).next_u64()
+}
+
+/// The rank of `thing` among those of a moment: which is first is drawn anew at each.
+#[inline]
+pub(crate) fn rank(seed: u64, moment: u64, thing: u32) -> u32 {
+    let of_moment = seed.wrapping_add(moment.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    (SplitMix64::seed_from_u64(of_moment ^ u64::from(thing)).next_u64() >> 32) as u32
 }
 
 /// A number uniform in [0, below); 0 if `below` is 0.

@@ -221,8 +221,8 @@ impl<'a> Emulator<'a> {
             }
         }
         let log = DeliveryLog { path_stats: stats, stats_of, ..DeliveryLog::default() };
-        let Network { links, routes, routes_of, .. } = network;
-        let engine = Engine::with_ports(links, routes, ports, &routes_of, log);
+        let Network { links, routes, routes_of, ties, .. } = network;
+        let engine = Engine::with_ports(links, routes, ports, &routes_of, log).with_ties(ties);
         Emulator {
             engine,
             devices,
