@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -195,14 +195,13 @@ def test_bars_begin_at_0_unless_an_interval_goes_below() -> None:
 
 
 def test_a_flow_with_a_single_sample_is_a_dot() -> None:
-    """The second flow of an algorithm, whose line has no markers."""
     samples = [("long", 0.0, 1.0), ("long", 1.0, 3.0), ("short", 0.5, 2.0)]
     series = pl.DataFrame(samples, schema=["name", "t", "cwnd"], orient="row")
     with figures.styled():
         _, [[axes]] = figures.panels()
         figures.windows(axes, series.with_columns(cc=pl.lit("cubic")))
     short = axes.get_lines()[1]
-    assert (short.get_label(), short.get_marker()) == ("short", "o")
+    assert (short.get_label(), short.get_marker()) == ("short", "s")
 
 
 def drawn() -> str:
@@ -284,7 +283,22 @@ def test_flows_of_one_algorithm_with_other_options_look_different() -> None:
     with figures.styled():
         _, [[axes]] = figures.panels()
         figures.windows(axes, series)
-    assert [line.get_color() == INK for line in axes.get_lines()] == [False, True, False, True]
+    lines = axes.get_lines()
+    assert [line.get_linestyle() for line in lines] == ["-", "--"] * 2
+    assert [line.get_markerfacecolor() == PAPER for line in lines] == [False, True] * 2
+    assert [one.get_color() == other.get_color() for one, other in pairwise(lines)] == [
+        True,
+        False,
+        True,
+    ]
+
+
+def test_flows_keep_the_colour_of_their_algorithm_and_look_different() -> None:
+    lines = figures.line_styles(["cubic"] * 3 + ["bbr3"] * 3)
+    assert len({(line.colour, line.dash) for line in lines}) == 6
+    assert [line.colour for line in lines] == [
+        figures.style_of(cc).colour for cc in ("cubic", "bbr3") for _ in range(3)
+    ]
 
 
 def test_lines_of_one_algorithm_with_other_options_look_different() -> None:

@@ -193,7 +193,7 @@ def test_a_multipath_flow_is_drawn_by_its_subflows() -> None:
     text = text.replace('start = "2 s"', 'paths = [["bottleneck"], ["bottleneck"]]')
     run = charts(dumbbell.run(dumbbell.Experiment.parse(text), seeds=1), 1, 300)
     assert [flow["name"] for flow in run["flows"]] == ["one", "two/1", "two/2"]
-    assert [flow["dash"] for flow in run["flows"]] == ["-", "-", "-"]
+    assert [flow["dash"] for flow in run["flows"]] == ["-", "-", "--"]
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="no node is installed to check the script")

@@ -118,7 +118,8 @@ def styles_of(algorithms: Iterable[str]) -> dict[str, Style]:
     return styles
 
 
-DISTINCT: Final = 3
+_DASHES: Final = ((1.1, "-"), (1.0, "--"), (1.0, ":"), (0.8, "-."))
+DISTINCT: Final = len(_DASHES) - 1
 """How many flows of an algorithm, with any options, look different; further ones look alike."""
 
 
@@ -129,27 +130,23 @@ class LineStyle:
     colour: str
     width: float  # points
     dash: str
-    marker: str | None  # the first flow alone has one
+    marker: str  # filled for the first flow, hollow for others
     rank: int  # which of the flows of its algorithm, with any options, it is, from 0
 
 
 def line_styles(algorithms: Sequence[str]) -> list[LineStyle]:
     """The lines of the flows in one figure, by their algorithms.
 
-    The first of an algorithm has its colour and marker, the second is in ink: two flows of one
-    algorithm, also with other options, stay apart in any colour vision and in print.
+    All have the colour and the marker of their algorithm. Of several flows of one, also with other
+    options, the first is solid, and others are dashed and have hollow markers: they stay apart in
+    any colour vision and in print.
     """
     styles, seen, lines = styles_of(algorithms), Counter[tuple[str, str]](), []
     for cc in algorithms:
         style = styles[cc]
         rank = seen[style.look]
-        looks = (
-            LineStyle(style.colour, 1.1, "-", style.marker, rank),
-            LineStyle(INK, 0.8, "-", None, rank),
-            LineStyle(FAINT, 0.7, "--", None, rank),
-            LineStyle(FAINT, 0.7, ":", None, rank),
-        )
-        lines.append(looks[min(rank, DISTINCT)])
+        width, dash = _DASHES[min(rank, DISTINCT)]
+        lines.append(LineStyle(style.colour, width, dash, style.marker, rank))
         seen[style.look] += 1
     return lines
 

@@ -8,7 +8,7 @@ is one, says what the lines are called.
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import polars as pl
@@ -20,6 +20,7 @@ from dumbbell.figures.style import (
     FAINT,
     INK,
     PAGE,
+    PAPER,
     legend_above,
     line_styles,
     named,
@@ -96,7 +97,8 @@ def flows(
             color=drawn.colour,
             linewidth=drawn.width,
             linestyle=drawn.dash,
-            marker=drawn.marker or ("o" if is_alone else None),
+            marker=drawn.marker,
+            markerfacecolor=PAPER if drawn.rank else drawn.colour,
             markevery=None if is_alone else _spaced(t, drawn.rank),
             label=label,
         )
@@ -124,10 +126,11 @@ def legend(
     for panel in of or (axes,):
         for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
             entries.setdefault(label, handle)
-    entry = 0.5 + 0.06 * max(map(len, entries), default=0)
+    entry = 0.6 + 0.06 * max(map(len, entries), default=0)
     columns = columns or max(1, int(_width(axes) / entry))
-    look = {"title": title, "title_fontsize": "medium"} if title else {}
-    legend_above(axes, entries.values(), entries, ncols=columns, columnspacing=1.0, **look)
+    look: dict[str, Any] = {"columnspacing": 1.0, "handlelength": 2.6}  # dashes are seen
+    look |= {"title": title, "title_fontsize": "medium"} if title else {}
+    legend_above(axes, entries.values(), entries, ncols=columns, **look)
 
 
 def moment(axes: Axes, t: float, text: str, *, row: int = 0) -> None:

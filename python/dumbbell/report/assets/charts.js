@@ -8,7 +8,7 @@
   const { unpack, make, said } = page;
   const looks = JSON.parse(document.getElementById("looks").textContent);
   const root = document.documentElement;
-  const dashes = { "-": [], "--": [5, 3], ":": [1.5, 2.5] };
+  const dashes = { "-": [], "--": [5, 3], ":": [1.5, 2.5], "-.": [6, 2.5, 1.5, 2.5] };
   const DISTINCT = 3; // as in figures/style.py
   const MARKS = 6;
   const ZOOM = 2;
@@ -25,18 +25,15 @@
     const drawing = document.createElementNS(at, "svg");
     drawing.setAttribute("viewBox", "-1.6 -0.75 3.2 1.5");
     drawing.setAttribute("class", "swatch");
-    const parts = [["M-1.6 0H1.6", "stroke"]];
-    if (flow.marker) parts.push([looks.markers[flow.marker], "fill"]);
-    for (const [shape, kind] of parts) {
+    const stroke = flow.colour in looks.neutral ? `var(${looks.neutral[flow.colour]})` : flow.colour;
+    const draw = (shape, style) => {
       const path = document.createElementNS(at, "path");
       path.setAttribute("d", shape);
-      path.style[kind] = flow.colour in looks.neutral ? `var(${looks.neutral[flow.colour]})` : flow.colour;
-      if (kind === "stroke") {
-        path.style.strokeWidth = 0.25;
-        path.style.strokeDasharray = dashes[flow.dash].map((length) => length / 8).join(" ");
-      }
+      Object.assign(path.style, { stroke, strokeWidth: 0.25 }, style);
       drawing.append(path);
-    }
+    };
+    draw("M-1.6 0H1.6", { strokeDasharray: dashes[flow.dash].map((length) => length / 8).join(" ") });
+    draw(looks.markers[flow.marker], { fill: flow.rank ? "var(--paper)" : stroke });
     return drawing;
   }
 
@@ -259,7 +256,9 @@
       const shape = new Path2D(looks.markers[flow.marker]);
       const size = 6.5 * (bbox.width / u.over.clientWidth);
       ctx.save();
-      ctx.fillStyle = colour(flow.colour);
+      ctx.strokeStyle = colour(flow.colour);
+      ctx.fillStyle = flow.rank ? variable("--paper") : ctx.strokeStyle;
+      ctx.lineWidth = 0.2; // of the marker's size
       for (let k = 0; k < MARKS; k++) {
         const t = min + ((k + (flow.rank + 1) / 4) / MARKS) * (max - min);
         const at = u.valToIdx(t);
@@ -267,6 +266,7 @@
         const [left, top] = [u.valToPos(x[at], "x", true), u.valToPos(y[at], "y", true)];
         ctx.setTransform(size, 0, 0, size, left, top);
         ctx.fill(shape);
+        ctx.stroke(shape);
       }
       ctx.restore();
     }
