@@ -339,6 +339,19 @@ def format_settings(values: Sequence[float | str], unit: str | None) -> list[str
     return [format_setting(value, unit) for value in (rounded if distinct else values)]
 
 
+def common_unit(values: Sequence[float], unit: str | None) -> tuple[str, float]:
+    """The unit in which `format_setting` writes all of some values, and what one of it counts.
+
+    It is empty and 1 if they have none, or several.
+    """
+    written = {format_setting(value, unit).partition(" ")[2] for value in values if value}
+    if unit not in _SETTINGS or len(written) != 1:
+        return "", 1.0
+    dimension, worth = _SETTINGS[unit]
+    [one] = written
+    return one, dimension.parse(f"1 {one}") / worth
+
+
 _SETTINGS: Final = {
     "bit/s": (RATE, 1),
     "s": (TIME, 10**9),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 import pytest
+from matplotlib.colors import to_hex
 
 from dumbbell import _core, figures
 from dumbbell.figures import room, spread
@@ -157,6 +158,15 @@ def test_a_heat_map_writes_every_cell_also_what_is_beyond_its_scale() -> None:
         text=lambda row: "> 5" if row["v"] is None else f"{row['v']}",
     )
     assert [text.get_text() for text in axes.texts] == ["3.0", "> 5"]
+
+
+@pytest.mark.parametrize("middle", [None, 40.0])
+def test_text_stands_out_from_every_shade_of_a_heat_map(middle: float | None) -> None:
+    cells = pl.DataFrame({"x": range(100), "y": 0, "v": [float(n) for n in range(100)]})
+    _, [[axes]] = figures.panels()
+    image = figures.heat_map(axes, cells, "x", "y", "v", middle=middle, text=lambda _: "1")
+    for value, text in enumerate(axes.texts):
+        assert contrast(to_hex(image.to_rgba(value)), str(text.get_color())) > 4.4
 
 
 def test_bars_show_every_run_and_put_those_beyond_the_limit_at_the_limit() -> None:

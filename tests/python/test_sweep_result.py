@@ -63,7 +63,7 @@ def test_its_summary_has_means_and_intervals_of_points(swept: dumbbell.SweepResu
 def test_its_figure_has_a_line_for_each_of_a_group(swept: dumbbell.SweepResult) -> None:
     ax = swept.plot("queue", "utilisation", by="cc")
     assert ax.get_legend_handles_labels()[1] == ["Reno", "BBRv3"]
-    assert ax.get_ylabel() == "Utilisation (%)"
+    assert ax.get_ylabel() == "Utilisation (%)\nmean, 95 % interval, 2 runs"
     line = ax.lines[0]
     reno = swept.summary().filter(pl.col("cc") == "reno")
     assert np.asarray(line.get_xdata()).tolist() == [0.5, 2.0]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 # More settings than these are not all written at an axis.
 _MOST_COLUMNS: Final = 10
 _MOST_ROWS: Final = 16
-_LIGHT: Final = 0.52  # on a shade that is lighter than this (luma, 0 to 1) text is black
+_MIDDLE: Final = 0.179  # the luminance on which black and white have the same contrast (WCAG 2.2)
 SHADES: Final = "cividis"
 """A colour map that is even in lightness, made for colour-vision deficiencies."""
 
@@ -66,7 +66,7 @@ def heat_map(
     low = cast("float", cells[value].min()) if low is None else low
     high = cast("float", cells[value].max()) if high is None else high
     if middle is not None:
-        reach = max(middle - low, high - middle)
+        reach = max(middle - low, high - middle) or 1.0
         low, high = middle - reach, middle + reach
     norm = (LogNorm if logarithmic else Normalize)(low, high)
     shades = mpl.colormaps[SHADES if middle is None else _DIVERGING]
@@ -76,8 +76,7 @@ def heat_map(
         i, j = places[1][row[y]], places[0][row[x]]
         grid[i, j] = high if row[value] is None else row[value]
         if text:
-            red, green, blue, _ = shades(norm(grid[i, j]))
-            is_light = 0.299 * red + 0.587 * green + 0.114 * blue > _LIGHT
+            is_light = _luminance(shades(norm(grid[i, j]))) > _MIDDLE
             _write(axes, j, i, text(row), "#000000" if is_light else "#fffffe")
     image = axes.imshow(grid, shades, norm, aspect="auto", interpolation="none", origin="lower")
     for axis, settings, name, most in (
@@ -109,6 +108,14 @@ def heat_dots(
     norm = LogNorm() if logarithmic else Normalize()
     at = points.sort(x, y).select(x, y, value).to_numpy().T
     return axes.scatter(at[0], at[1], size, at[2], cmap=SHADES, norm=norm, linewidths=0)
+
+
+def _luminance(colour: tuple[float, ...]) -> float:
+    """The relative luminance of a colour, 0 to 1, as WCAG 2.2 defines it."""
+    red, green, blue = (
+        c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour[:3]
+    )
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
 def _write(axes: Axes, x: float, y: float, text: str, ink: str) -> None:

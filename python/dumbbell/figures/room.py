@@ -31,21 +31,24 @@ def meet(boxes: Iterable[Bbox]) -> bool:
     )
 
 
+def leave(whole: Bbox, boxes: Iterable[Bbox]) -> bool:
+    """Whether one of some boxes is not all inside the whole."""
+    return any(
+        box.x0 < whole.x0 - 1
+        or box.x1 > whole.x1 + 1
+        or box.y0 < whole.y0 - 1
+        or box.y1 > whole.y1 + 1
+        for box in boxes
+    )
+
+
 def is_crowded(figure: Figure) -> bool:
     """Whether words in a figure overlap, or leave it."""
     with laid_out(figure):
         words = [text for text in _words(figure) if text.get_visible() and text.get_text().strip()]
         boxes = {text: text.get_window_extent() for text in words}
-    whole = figure.bbox
-    if any(
-        box.x0 < whole.x0 - 1
-        or box.x1 > whole.x1 + 1
-        or box.y0 < whole.y0 - 1
-        or box.y1 > whole.y1 + 1
-        for box in boxes.values()
-    ):
-        return True
-    return meet(box for text, box in boxes.items() if text.get_rotation() % 90 == 0)
+    level = (box for text, box in boxes.items() if text.get_rotation() % 90 == 0)
+    return leave(figure.bbox, boxes.values()) or meet(level)
 
 
 def _words(figure: Figure) -> Iterator[Text]:

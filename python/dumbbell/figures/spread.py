@@ -26,6 +26,7 @@ _MARKERS: Final = "osD^vP*X<>"
 _SHADES: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#6b7078")
 MOST_GROUPS: Final = len(_SHADES)  # more groups than this do not have a colour each
 _DASHES: Final = ("-", "--", "-.", ":")  # of groups that share a colour, such as two of one cc
+_LEAST: Final = 0.05  # the share of the largest value that an axis has at least
 _FILLS: Final = ("full", "none", "left", "top")
 
 
@@ -61,13 +62,22 @@ def lines(axes: Axes, groups: Mapping[str, pl.DataFrame], *, of_algorithms: bool
         axes.fill_between(x, low, high, color=style.colour, alpha=0.14, linewidth=0)
 
 
+def give_height(axes: Axes) -> None:
+    """Makes the range of values no smaller than a share of the largest: noise looks small then."""
+    axes.set_ylim(*_no_less(*axes.get_ylim()))
+
+
+def _no_less(low: float, high: float) -> tuple[float, float]:
+    more = max(0.0, _LEAST * max(abs(low), abs(high)) - (high - low)) / 2
+    return low - more, high + more
+
+
 def distributions(
     axes: Axes, groups: Mapping[str, Sequence[float]], *, of_algorithms: bool
 ) -> None:
     """Draws the share of runs at or below a value (an empirical CDF)."""
     for style, before, values in _looks(groups, of_algorithms):
         axes.ecdf(values, **_line(style, before))
-    axes.set_ylabel("share of the runs")
     axes.set_ylim(0, 1)
     axes.margins(x=0.02)
 
@@ -109,8 +119,10 @@ def delay_ellipses(
             angle = np.degrees(np.arctan2(directions[1, 0], directions[0, 0]))
             shape = Ellipse((x, y), width, height, angle=angle)
             axes.add_patch(shape).set(facecolor=colour, alpha=0.18, edgecolor=PAPER)
-    axes.set_xlabel("queueing delay (ms), to the right is better")
-    axes.set_ylabel("throughput (Mbit/s)")
+    axes.set_xlabel("Queueing delay (ms), to the right is better")
+    axes.set_ylabel("Throughput (Mbit/s)")
     axes.margins(0.12)
-    axes.set_xlim(axes.get_xlim()[1], max(axes.get_xlim()[0], 0))
+    low, high = _no_less(*axes.get_xlim())
+    axes.set_xlim(high, max(low, 0))
+    give_height(axes)
     axes.set_ylim(bottom=max(axes.get_ylim()[0], 0))

@@ -65,7 +65,7 @@ def _commands(dataset: Dataset) -> list[tuple[str, str]]:
     return [
         ("Run it again, or what is missing of it", command_of(dataset)),
         ("Open its first point in the laboratory", f"dumbbell lab --open {folder}/sweep.toml"),
-        ("Its heat map as a figure", f"dumbbell plot {folder} heat"),
+        ("A figure of it", f"dumbbell plot {folder}{'' if len(dataset.axes) < 3 else ' boxes'}"),
         ("Its rows", f"dumbbell query 'from runs' {folder} --csv"),
     ]
 

@@ -6,28 +6,30 @@ import re
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import polars as pl
-from matplotlib.ticker import EngFormatter, LogLocator, NullFormatter
+from matplotlib.ticker import LogLocator, NullFormatter
 
 from dumbbell import figures
-from dumbbell.display import Column, format_setting
+from dumbbell.display import Column, common_unit, format_setting
 from dumbbell.errors import DumbbellError, ResultError, unknown
 from dumbbell.experiment.model import without_options
-from dumbbell.figures import room, spread
+from dumbbell.figures import FAINT, room, spread
 from dumbbell.metrics import means_over_seeds, over_flows
 from dumbbell.sweeps.dataset import Dataset
 from dumbbell.sweeps.plan import METRICS, measured
 from dumbbell.sweeps.query import QueryError, query, quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from matplotlib.axes import Axes as Panel
     from matplotlib.cm import ScalarMappable
     from matplotlib.figure import Figure
+    from polars.dataframe.group_by import GroupBy
 
     from dumbbell.sweeps.dataset import Axes
 
@@ -52,14 +54,22 @@ _OPTIONS: Final = {
 
 _MOST_TICKS: Final = 9  # with more settings than this an axis has its ticks where they are round
 _ROUND: Final = (1.0, 2.0, 5.0)  # where ticks of a logarithmic axis are in a decade
+_STEP, _EVEN = 1.5, 1.3  # values are geometric from this step on, if steps differ by no more
+_WORDS: Final = {"cc": "Algorithm", "rtts": "RTTs"} | {
+    word: word.upper() for word in ("aqm", "dscp", "ecn", "mss", "mtu", "nak", "rto", "rtt", "tso")
+}
+"""The parts of keys that are not written as they are."""
 _MOST_WRITTEN: Final = 240  # with more cells than this their values are not written in them
 _DECADES: Final = 50  # values that span more than this factor have shades by their logarithm
 VALUE: Final = "(value)"
 """The column of the metric, beside those of the axes; no key of an experiment is called so."""
 
+_TOGETHER: Final = "\nall flows of an algorithm together"
 _DELAY: Final = "queue_delay_mean"
 _SHARE: Final = re.compile(r"share of (.+)")
 """The metric that is the share of an algorithm in the data that all flows delivered."""
+_FAIR: Final = "(fair share)"
+"""The column beside that metric: the share of the algorithm's flows in all flows."""
 
 
 def draw(
@@ -115,7 +125,9 @@ def draw(
         problem = "lines need an axis of numbers"
         raise DumbbellError(f"{problem}; name it with --x, or draw boxes")
     else:
-        _lines(_chart(dataset, metric, by, where), panel, x)
+        chart = _chart(dataset, metric, by, where)
+        _refuse_mixed(chart, "lines", x=x, by=by)
+        chart.lines(panel, x)
     of = by if kind == "boxes" else x if kind == "lines" else None
     if of is not None:
         with room.laid_out(figure):
@@ -152,6 +164,7 @@ class Chart:
     by: str | None  # what has a colour for each value, an axis or ``cc``; None for nothing
     metric: str  # the key of the metric in `dumbbell.display.COLUMNS`, if it has one
     column: Column  # how the metric is shown
+    fair: float | None = None  # the fair share, as shown, if the metric is a share and all have one
 
     @cached_property
     def groups(self) -> dict[str, pl.DataFrame]:
@@ -168,13 +181,54 @@ class Chart:
         return holds_algorithms(self.axes[by]) if by in self.axes else by == "cc"
 
     def mixed(self, *drawn: str | None) -> list[str]:
-        """The axes of several values that the figure does not tell apart."""
-        return [n for n in self.axes if n not in drawn and self.runs[n].n_unique() > 1]
+        """The axes of which one place in the figure, by the axes `drawn`, has several values."""
+        values = self._places(drawn).agg(pl.col(*self.axes).n_unique())
+        return [n for n in self.axes if n not in drawn and (values[n] > 1).any()]
+
+    def _places(self, drawn: Iterable[str | None]) -> GroupBy:
+        """The runs at each place in a figure by the axes `drawn`."""
+        place = pl.struct(pl.lit(0), *dict.fromkeys(filter(None, drawn)))
+        return self.runs.group_by(place.alias("(place)"))
 
     def pooled(self, *drawn: str | None) -> str:
         """The line of a label that names them."""
         mixed = figures.named(", ".join(self.mixed(*drawn)))
         return f"\nover all values of {mixed}" if mixed else ""
+
+    def named(self, axis: str) -> str:
+        """An axis in words; one that the user called something is called so."""
+        if axis in self.axes and axis != self.axes[axis]["key"].rpartition(".")[2]:
+            return figures.named(axis)
+        words = " ".join(_WORDS.get(part, part) for part in axis.split("_"))
+        return words[0].upper() + words[1:]
+
+    def scale(self, axis: str) -> tuple[str, Callable[[Any], str]]:
+        """The label of an axis, and how its values are written: algorithms as lines have them.
+
+        A unit that all values have is in the label.
+        """
+        label, unit = self.named(axis), self.axes[axis]["unit"]
+        if self.is_algorithm(axis):
+            return label, lambda cc: figures.named(figures.style_of(cc).label)
+        if unit is None:
+            return label, figures.named
+        common, one = common_unit(self.runs[axis].unique().to_list(), unit)
+        if not common:
+            return label, partial(_tick, unit)
+        return f"{label} ({common})", lambda value: f"{float(f'{value / one:.3g}'):g}"
+
+    @property
+    def label(self) -> str:
+        """What the metric is called at its axis."""
+        together = "" if self.by is None or self.by in self.axes else _TOGETHER
+        return figures.named(self.column.heading) + together
+
+    def counted(self, *drawn: str | None) -> str:
+        """How many runs there are at each place."""
+        counts = self._places(drawn).len()["len"]
+        least, most = counts.min(), counts.max()
+        several = "" if least == most else f"{least} to "
+        return f"{several}{most} run{'s' * (most != 1)}"
 
     def lines(self, panel: Panel, x: str) -> None:
         """Draws means along the axis `x` with their 95 % intervals (Student's t).
@@ -192,38 +246,49 @@ class Chart:
             found = found.filter(pl.col("value").is_finite())
             lines[name] = found.sort("x").with_columns(pl.all().exclude("x") * self.column.scale)
         spread.lines(panel, lines, of_algorithms=self.is_algorithm(self.by))
-        ticks = {number: _tick(unit, place) for place, number in sorted(at.items())}
-        is_logarithmic = unit is not None and 0 < 10 * min(ticks) <= max(ticks)
+        label, write = self.scale(x)
+        ticks = {number: write(place) for place, number in sorted(at.items())}
+        is_logarithmic = unit is not None and _is_logarithmic(list(ticks))
         if is_logarithmic:
             panel.set_xscale("log")
         if unit is None or len(ticks) <= _MOST_TICKS:
             panel.set_xticks(list(ticks), list(ticks.values()))
             panel.minorticks_off()
         else:
-            panel.xaxis.set_major_formatter(lambda value, _: _tick(unit, value))
+            panel.xaxis.set_major_formatter(lambda value, _: write(value))
             panel.xaxis.set_minor_formatter(NullFormatter())
             if is_logarithmic:
                 panel.xaxis.set_major_locator(LogLocator(subs=_ROUND))
+        if self.fair is not None:
+            panel.axhline(self.fair, color=FAINT, linewidth=0.8, linestyle="--", label="fair share")
         panel.margins(x=0.03)
-        panel.set_xlabel(figures.named(x))
-        panel.set_ylabel(figures.named(self.column.heading))
-        if self.by is not None:
+        spread.give_height(panel)
+        panel.set_xlabel(label)
+        runs = self.counted(x, self.by)
+        mean = "" if runs == "1 run" else f"\nmean, 95 % interval, {runs}"
+        panel.set_ylabel(f"{self.label}{mean}{self.pooled(x, self.by)}")
+        if self.by is not None or self.fair is not None:
             self.legend(panel)
 
     def legend(self, panel: Panel) -> None:
         """The legend of `by`, which it names unless that is clear."""
-        figures.legend(panel, title="" if self.by in (None, "cc") else figures.named(self.by))
+        figures.legend(panel, title="" if self.by in (None, "cc") else self.named(self.by))
 
     def delays(self, panel: Panel) -> None:
         """Draws the throughput of every run, which is the metric, against its delay."""
         values = [pl.col(_DELAY) * Column.of(_DELAY).scale, pl.col(VALUE) * self.column.scale]
         points = {name: rows.select(values).rows() for name, rows in self.groups.items()}
         spread.delay_ellipses(panel, points, of_algorithms=self.is_algorithm(self.by))
-        panel.set_ylabel(f"{panel.get_ylabel()}{self.pooled(self.by)}")
+        panel.set_ylabel(f"{self.label}{self.pooled(self.by)}")
 
     def separate(self, panel: Panel) -> None:
-        """Puts the labels of delays into a legend if they overlap in a figure that is laid out."""
-        if room.meet(text.get_window_extent() for text in panel.texts):
+        """Puts the labels of delays into a legend if one has no room in a figure that is laid out.
+
+        It would meet another, or a mean, or leave the panel.
+        """
+        labels = [text.get_window_extent() for text in panel.texts]
+        means = [mean.get_window_extent() for mean in panel.get_legend_handles_labels()[0]]
+        if room.meet([*labels, *means]) or room.leave(panel.bbox, labels):
             for text in list(panel.texts):
                 text.remove()
             self.legend(panel)
@@ -231,15 +296,19 @@ class Chart:
     def distributions(self, panel: Panel) -> None:
         """Draws the distribution of the metric over the runs of each group."""
         spread.distributions(panel, self._values, of_algorithms=self.is_algorithm(self.by))
-        panel.set_xlabel(f"{figures.named(self.column.heading)}{self.pooled(self.by)}")
+        panel.set_xlabel(f"{self.label}{self.pooled(self.by)}")
+        each = " of each" if self.by else ""
+        panel.set_ylabel(f"share of the {self.counted(self.by)}{each}")
         if self.by is not None:
             self.legend(panel)
 
     def boxes(self, panel: Panel) -> None:
         """Draws the same distributions as box plots."""
         spread.boxes(panel, self._values, of_algorithms=self.is_algorithm(self.by))
-        panel.set_xlabel(figures.named(self.by or ""))
-        panel.set_ylabel(f"{figures.named(self.column.heading)}{self.pooled(self.by)}")
+        runs = self.counted(self.by) + (" each" if self.by else "")
+        axis = f"{self.named(self.by)}\n" if self.by else ""
+        panel.set_xlabel(f"{axis}{runs}, whiskers to 1.5 box lengths")
+        panel.set_ylabel(f"{self.label}{self.pooled(self.by)}")
 
     @property
     def _values(self) -> dict[str, list[float]]:
@@ -249,20 +318,27 @@ class Chart:
 
 def _chart(dataset: Dataset, metric: str, by: str | None, where: str | None, *more: str) -> Chart:
     """The runs of a sweep that have a value of a metric, and of `more` columns."""
-    sql, key, column = quoted(metric), metric, Column.of(metric)
+    sql, key, column, fair = quoted(metric), metric, Column.of(metric), "null"
+    axes, tables = dataset.axes, {}
     if found := _SHARE.fullmatch(metric):
+        if by is not None and by not in axes:
+            problem = (
+                f'--by {by}: "{metric}" is of all flows of a run, the same for every algorithm'
+            )
+            raise DumbbellError(f"{problem}; leave --by {by} out, or write --metric throughput")
         cc = _algorithm(dataset, found[1])
         key, column = "share", share_column(cc)
         cc = cc.replace("'", "''")
         same = "flows.point = runs.point and flows.seed = runs.seed"
-        part = f"sum(delivered) filter (cc = '{cc}') / sum(delivered)"
-        sql = f"(select {part} from flows where {same})"
+        sql, fair = (
+            f"(select {total} filter (cc = '{cc}') / {total} from flows where {same})"
+            for total in ("sum(delivered)", "count(*)")
+        )
     elif metric not in METRICS and metric not in (every := dataset.table("runs")).columns:
         if metric.isidentifier():
             problem = unknown("metric of a run", metric, measured(every))
             raise DumbbellError(f"--metric: {problem}")
         sql, key, column = metric, "value", Column(metric)
-    axes, tables = dataset.axes, {}
     if by is not None and by not in axes:
         groups = over_flows(dataset.table("flows"), ["run", by])
         known = [name for name in METRICS if name in groups.columns]
@@ -271,7 +347,9 @@ def _chart(dataset: Dataset, metric: str, by: str | None, where: str | None, *mo
         tables["runs"] = dataset.plan.join(groups, on="run", maintain_order="left_right")
     columns = map(quoted, dict.fromkeys([*axes, *([by] if by else []), *more]))
     rows = f"from runs where {where or 'true'} order by point, seed"
-    select = f"select {', '.join(columns)}, {sql} as {quoted(VALUE)} {rows}"
+    select = (
+        f"select {', '.join(columns)}, {sql} as {quoted(VALUE)}, {fair} as {quoted(_FAIR)} {rows}"
+    )
     with _said_of(where, dataset):
         found_runs = query(select, dataset.folder, tables=tables)
     if where and found_runs.is_empty():
@@ -282,7 +360,9 @@ def _chart(dataset: Dataset, metric: str, by: str | None, where: str | None, *mo
     runs = runs.filter(pl.all_horizontal(pl.col(VALUE, *more).is_not_nan()))
     if not runs[VALUE].is_finite().any():
         raise ResultError(f"{dataset.folder}: no run there has a value of {metric}")
-    return Chart(runs, axes, by, key, column)
+    fair_shares = runs[_FAIR].cast(pl.Float64).unique()
+    one = fair_shares.item() if len(fair_shares) == 1 else None
+    return Chart(runs, axes, by, key, column, None if one is None else one * column.scale)
 
 
 def _finite(chart: Chart) -> Chart:
@@ -336,14 +416,23 @@ def _said_of(where: str | None, dataset: Dataset) -> Iterator[None]:
         raise QueryError(f"{error}; {advice}") from None
 
 
-def _lines(chart: Chart, panel: Panel, x: str) -> None:
-    for name in chart.mixed(x, chart.by):
-        problem = f'the lines would mix the values of the axis "{name}"'
-        raise DumbbellError(f"{problem}; choose one with --where, or name it with --x or --by")
-    chart.lines(panel, x)
-    seeds = max(chart.runs.group_by(x=x, by=chart.by or x).len()["len"])
-    if seeds != 1:
-        panel.set_ylabel(f"{panel.get_ylabel()}\nmean, 95 % interval, {seeds} runs")
+def _refuse_mixed(chart: Chart, kind: str, **drawn: str | None) -> None:
+    """Refuses to draw the mean over the values of an axis that nobody chose."""
+    for name in chart.mixed(*drawn.values()):
+        value, options = chart.runs[name][0], " or ".join(f"--{option}" for option in drawn)
+        where = f"{name} = '{value}'" if isinstance(value, str) else f"{name} = {value:g}"
+        problem = f'{kind} would mix the values of the axis "{name}"'
+        choose = f'choose one, as with --where "{where}"'
+        raise DumbbellError(f"{problem}; {choose}, or name it with {options}")
+
+
+def _is_logarithmic(values: Sequence[float]) -> bool:
+    """Whether ascending values are positive, and span a factor of 10 or are about geometric."""
+    if values[0] <= 0:
+        return False
+    steps = [right / left for left, right in pairwise(values)]
+    least, most = min(steps, default=1.0), max(steps, default=1.0)
+    return values[-1] >= 10 * values[0] or _STEP <= least <= most <= _EVEN * least
 
 
 def _heat_axes(axes: list[str], x: str | None, y: str | None) -> tuple[str, str]:
@@ -358,6 +447,7 @@ def _heat_axes(axes: list[str], x: str | None, y: str | None) -> tuple[str, str]
 
 def _heat(chart: Chart, plan: pl.DataFrame, x: str, y: str, width: float) -> Figure:
     """The mean of a metric over two axes: a heat map where they make a grid, else dots."""
+    _refuse_mixed(chart, "a heat map", x=x, y=y)
     cells = chart.runs.group_by(maintain_order=True, x=x, y=y).agg(
         value=pl.col(VALUE).mean() * chart.column.scale, runs=pl.len()
     )
@@ -367,15 +457,17 @@ def _heat(chart: Chart, plan: pl.DataFrame, x: str, y: str, width: float) -> Fig
     for at, name in (("x", x), ("y", y)):
         if units[at] is None:  # text, in the order of the file
             cells = cells.cast({at: pl.Enum(plan[name].unique(maintain_order=True))})
-    label = figures.named(chart.column.heading)
-    counts = [str(cells["runs"].min()), str(cells["runs"].max())]
-    if counts != ["1", "1"]:
-        label += f", mean of {' to '.join(dict.fromkeys(counts))} runs{chart.pooled(x, y)}"
+    label, runs = chart.label, chart.counted(x, y)
+    if runs != "1 run":
+        label += f", mean of {runs}"
     least, most = cells["value"].min(), cells["value"].max()
     is_share = chart.metric == "share"
     logarithmic = not is_share and 0 < _DECADES * cast("float", least) < cast("float", most)
     if logarithmic:
         label += "\nlogarithmic scale"
+    if chart.fair is not None:
+        label += f"\nwhite: the fair share, {chart.fair:.3g} %"
+    (name_x, write_x), (name_y, write_y) = chart.scale(x), chart.scale(y)
     figure, [[panel]] = figures.panels(width=width, height=4.2 * figures.flattened(width))
     size = cells["x"].n_unique() * cells["y"].n_unique()
     if cells.height * 2 >= size:
@@ -383,35 +475,30 @@ def _heat(chart: Chart, plan: pl.DataFrame, x: str, y: str, width: float) -> Fig
             panel,
             cells.sort("x", "y"),
             *("x", "y", "value"),
-            middle=50 if is_share else None,
+            middle=chart.fair,
             logarithmic=logarithmic,
             text=_cell if size <= _MOST_WRITTEN else None,
-            names=(_ticks(chart, x), _ticks(chart, y)),
+            names=(write_x, write_y),
         )
     elif None in units.values():
         text = x if units["x"] is None else y
         raise DumbbellError(f'heat: "{text}" is text, and the axes make no grid; choose others')
     else:
         image = figures.heat_dots(panel, cells, "x", "y", "value", logarithmic=logarithmic)
-        panel.xaxis.set_major_formatter(EngFormatter(units["x"] or ""))
-        panel.yaxis.set_major_formatter(EngFormatter(units["y"] or ""))
-    panel.set_xlabel(figures.named(x))
-    panel.set_ylabel(figures.named(y))
+        panel.xaxis.set_major_formatter(lambda value, _: write_x(value))
+        panel.yaxis.set_major_formatter(lambda value, _: write_y(value))
+    panel.set_xlabel(name_x)
+    panel.set_ylabel(name_y)
     bar = figure.colorbar(image, ax=panel, fraction=0.05, pad=0.02, label=label)
     bar.outline.set_visible(False)
+    if chart.fair is not None:
+        bar.ax.set_ylim(max(image.norm.vmin or 0, 0), min(image.norm.vmax or 100, 100))
     if logarithmic:
         bar.ax.yaxis.set_major_formatter("{x:g}")
         bar.ax.yaxis.set_minor_formatter(NullFormatter())
     with room.laid_out(figure):
         room.give_room(panel, are_numbers=units["x"] is not None)
     return figure
-
-
-def _ticks(chart: Chart, axis: str) -> Callable[[Any], str]:
-    """How the values of an axis are written: algorithms by the names that lines have."""
-    if chart.is_algorithm(axis):
-        return lambda cc: figures.named(figures.style_of(cc).label)
-    return partial(_tick, chart.axes[axis]["unit"])
 
 
 def _tick(unit: str | None, value: float | str) -> str:

@@ -125,7 +125,6 @@ class SweepResult:
             if ax is None:
                 _, [[ax]] = figures.panels(make=figures.pyplot_figure())
             Chart(runs, self.dataset.axes, by, y, Column.of(y)).lines(ax, x)
-        ax.set_ylim(bottom=0)
         return ax
 
     def table(self) -> Table:
