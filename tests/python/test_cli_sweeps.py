@@ -169,8 +169,8 @@ def test_a_line_for_each_algorithm_says_what_it_takes_together(mixed: Path) -> N
     assert said.startswith('--by cc: "share of cubic" is of all flows of a run')
     assert said.endswith("leave --by cc out, or write --metric throughput")
     with figures.styled():
-        where = {"where": "aqm = 'none'", "metric": "throughput"}
-        _, figure = draw(mixed, "lines", x="queue", by="cc", **where)
+        where = "aqm = 'none'"
+        _, figure = draw(mixed, "lines", x="queue", by="cc", metric="throughput", where=where)
     assert "\nall flows of an algorithm together\n" in figure.axes[0].get_ylabel()
 
 
@@ -194,9 +194,9 @@ def test_labels_of_delays_stay_inside_and_noise_looks_small(mixed: Path) -> None
 
 
 def test_the_command_and_python_draw_the_same_lines(mixed: Path) -> None:
-    where = {"where": "aqm = 'none'", "metric": "throughput"}
+    where = "aqm = 'none'"
     with figures.styled():
-        _, figure = draw(mixed, "lines", x="queue", by="cc", **where)
+        _, figure = draw(mixed, "lines", x="queue", by="cc", metric="throughput", where=where)
     (panel,) = figure.axes
     axes = {"link.bottleneck.queue": ["0.5 BDP", "1 BDP", "2 BDP", "4 BDP"]}
     text = MIXED.partition("[sweep]")[0]
@@ -282,8 +282,8 @@ def test_a_figure_says_over_which_axes_it_pools_the_runs(place: Path) -> None:
 def test_values_over_decades_have_logarithmic_shades(place: Path, power: int, scale: str) -> None:
     metric = f"pow(queue, {power})"
     with figures.styled():
-        chosen = {"metric": metric, "where": "rate = 2e6"}
-        _, figure = draw(place / "small", "heat", x="queue", y="cc", **chosen)
+        small, where = place / "small", "rate = 2e6"
+        _, figure = draw(small, "heat", x="queue", y="cc", metric=metric, where=where)
     panel, bar = figure.axes
     assert bar.get_yscale() == scale
     assert bar.get_ylabel().endswith("\nlogarithmic scale") == (scale == "log")

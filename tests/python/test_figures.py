@@ -15,6 +15,7 @@ from matplotlib.colors import to_hex
 
 from dumbbell import _core, figures
 from dumbbell.figures import room, spread
+from dumbbell.figures.scatter import throughput_over_delay
 from dumbbell.figures.style import INK, PAPER
 
 if TYPE_CHECKING:
@@ -165,8 +166,25 @@ def test_text_stands_out_from_every_shade_of_a_heat_map(middle: float | None) ->
     cells = pl.DataFrame({"x": range(100), "y": 0, "v": [float(n) for n in range(100)]})
     _, [[axes]] = figures.panels()
     image = figures.heat_map(axes, cells, "x", "y", "v", middle=middle, text=lambda _: "1")
-    for value, text in enumerate(axes.texts):
-        assert contrast(to_hex(image.to_rgba(value)), str(text.get_color())) > 4.4
+    shades = map(to_hex, image.to_rgba(cells["v"].to_numpy()).tolist())
+    for shade, text in zip(shades, axes.texts, strict=True):
+        assert contrast(shade, str(text.get_color())) > 4.4
+
+
+def test_algorithms_over_delay_are_named_in_a_legend_that_has_room() -> None:
+    own = ["own:Mine(add=0.31, keep=0.875)", "own:Other(add=1, keep=0.5)"]
+    rows = [
+        {"cc": cc, "throughput": 48e6, "queue_delay_mean": 0.01 + at / 1e6}
+        for at, cc in enumerate([*own, "cubic", "bbr", "bbr3", "vegas", "lp"])
+    ]
+    figure = throughput_over_delay({"One": rows, "Other": rows}, own)
+    with room.laid_out(figure):
+        names = figure.legends[0].get_texts()
+        assert not room.leave(figure.bbox, [name.get_window_extent() for name in names])
+    labels = [figures.style_of(cc).label for cc in (*own, "cubic", "bbr", "bbr3", "vegas")]
+    assert [name.get_text() for name in names] == [*labels, "others"]
+    assert not any(axes.texts for axes in figure.axes)
+    assert not figures.is_crowded(figure)
 
 
 def test_bars_show_every_run_and_put_those_beyond_the_limit_at_the_limit() -> None:

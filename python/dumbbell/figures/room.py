@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
-    from matplotlib.transforms import Bbox
+    from matplotlib.transforms import Bbox, BboxBase
 
 _LINE: Final = 0.16
 """Labels that stand this close, inches, have no room but upright."""
@@ -31,7 +31,7 @@ def meet(boxes: Iterable[Bbox]) -> bool:
     )
 
 
-def leave(whole: Bbox, boxes: Iterable[Bbox]) -> bool:
+def leave(whole: BboxBase, boxes: Iterable[Bbox]) -> bool:
     """Whether one of some boxes is not all inside the whole."""
     return any(
         box.x0 < whole.x0 - 1

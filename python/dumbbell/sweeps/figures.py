@@ -197,7 +197,7 @@ class Chart:
 
     def named(self, axis: str) -> str:
         """An axis in words; one that the user called something is called so."""
-        if axis in self.axes and axis != self.axes[axis]["key"].rpartition(".")[2]:
+        if axis in self.axes and axis != str(self.axes[axis]["key"]).rpartition(".")[2]:
             return figures.named(axis)
         words = " ".join(_WORDS.get(part, part) for part in axis.split("_"))
         return words[0].upper() + words[1:]
@@ -226,7 +226,7 @@ class Chart:
     def counted(self, *drawn: str | None) -> str:
         """How many runs there are at each place."""
         counts = self._places(drawn).len()["len"]
-        least, most = counts.min(), counts.max()
+        least, most = min(counts), max(counts)
         several = "" if least == most else f"{least} to "
         return f"{several}{most} run{'s' * (most != 1)}"
 
@@ -492,7 +492,8 @@ def _heat(chart: Chart, plan: pl.DataFrame, x: str, y: str, width: float) -> Fig
     bar = figure.colorbar(image, ax=panel, fraction=0.05, pad=0.02, label=label)
     bar.outline.set_visible(False)
     if chart.fair is not None:
-        bar.ax.set_ylim(max(image.norm.vmin or 0, 0), min(image.norm.vmax or 100, 100))
+        lowest, highest = bar.ax.get_ylim()
+        bar.ax.set_ylim(max(lowest, 0), min(highest, 100))
     if logarithmic:
         bar.ax.yaxis.set_major_formatter("{x:g}")
         bar.ax.yaxis.set_minor_formatter(NullFormatter())
