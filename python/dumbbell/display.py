@@ -6,6 +6,7 @@ import math
 import sys
 import textwrap
 import tomllib
+from collections import Counter
 from dataclasses import dataclass, replace
 from itertools import chain, zip_longest
 from pathlib import Path
@@ -340,16 +341,17 @@ def format_settings(values: Sequence[float | str], unit: str | None) -> list[str
 
 
 def common_unit(values: Sequence[float], unit: str | None) -> tuple[str, float]:
-    """The unit in which `format_setting` writes all of some values, and what one of it counts.
+    """The unit in which `format_setting` writes most of some values, and what one of it counts.
 
-    It is empty and 1 if they have none, or several.
+    It is empty and 1 if they have none, or if some would be long numbers in it.
     """
-    written = {format_setting(value, unit).partition(" ")[2] for value in values if value}
-    if unit not in _SETTINGS or len(written) != 1:
+    sizes = [abs(value) for value in values if value]
+    if unit not in _SETTINGS or not sizes:
         return "", 1.0
     dimension, worth = _SETTINGS[unit]
-    [one] = written
-    return one, dimension.parse(f"1 {one}") / worth
+    [(most, _)] = Counter(format_setting(size, unit).split()[1] for size in sizes).most_common(1)
+    one = dimension.parse(f"1 {most}") / worth
+    return (most, one) if 0.01 <= min(sizes) / one <= max(sizes) / one < 1e4 else ("", 1.0)
 
 
 _SETTINGS: Final = {

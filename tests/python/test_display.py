@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dumbbell.display import COLUMNS, Column, Table, format_setting, format_settings
+from dumbbell.display import (
+    COLUMNS,
+    Column,
+    Table,
+    common_unit,
+    format_setting,
+    format_settings,
+)
 from dumbbell.metrics.intervals import Estimate
 
 NAMES = ["throughput", "goodput", "utilisation", "queue_delay_mean", "queue_delay_p95", "jain"]
@@ -88,3 +95,19 @@ def test_settings_are_written_as_in_a_file() -> None:
     assert format_setting(0.5, "BDP") == "0.5 BDP"
     assert format_setting(0.25, "") == "0.25"
     assert format_setting("cubic", None) == "cubic"
+
+
+@pytest.mark.parametrize(
+    ("values", "unit", "common"),
+    [
+        ([5e5, 1e6, 2e6], "bit/s", ("Mbit/s", 1e6)),
+        ([0.0, 0.01, 0.1], "s", ("ms", 0.001)),
+        ([0.5, 2.0], "BDP", ("BDP", 1.0)),
+        ([1e3, 1e6, 1e9], "bit/s", ("", 1.0)),
+        ([0.0, 0.01], "", ("", 1.0)),
+    ],
+)
+def test_settings_have_one_unit_that_suits_all(
+    values: list[float], unit: str, common: tuple[str, float]
+) -> None:
+    assert common_unit(values, unit) == common

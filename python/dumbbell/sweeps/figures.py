@@ -205,7 +205,7 @@ class Chart:
     def scale(self, axis: str) -> tuple[str, Callable[[Any], str]]:
         """The label of an axis, and how its values are written: algorithms as lines have them.
 
-        A unit that all values have is in the label.
+        The unit of most values is in the label if it suits all.
         """
         label, unit = self.named(axis), self.axes[axis]["unit"]
         if self.is_algorithm(axis):
