@@ -457,3 +457,26 @@ def test_a_sweep_that_lacks_runs_is_shown_with_a_warning(place: Path, tmp_path: 
         rest = "dumbbell sweep part/sweep.toml --out part --seeds 3"
         assert said == f"dumbbell: part: has 8 of 24 planned runs; the rest: {rest}\n"
     assert "These are 8 of 24 planned runs." in (tmp_path / "part/report.html").read_text()
+
+
+def test_a_sweep_of_another_experiment_is_not_laid_over_one(tmp_path: Path) -> None:
+    (tmp_path / "one.toml").write_text(f'{ONE_RATE}[sweep]\n"flow.*.cc" = ["reno", "cubic"]\n')
+    command = ("sweep", "one.toml", "--out", "one")
+    output_of(*command, cwd=tmp_path)
+    shorter = (*command, "--set", "duration=1 s", "--set", "link.bottleneck.loss=0.1")
+    said = complaint_of(*shorter, cwd=tmp_path)
+    assert 'duration is "2 s" there and "1 s" here; link.bottleneck.loss is not given' in said
+    assert pl.read_parquet(tmp_path / "one/plan.parquet").height == 6
+    fewer = dumbbell(*command, "--seeds", "2", "--set", "title=again", cwd=tmp_path)
+    assert fewer.returncode == 0
+    assert "one: 2 earlier run(s) stay there and are in no table" in fewer.stderr
+    more = dumbbell(*shorter, "--overwrite", cwd=tmp_path)
+    assert (more.returncode, "one: 6 earlier run(s) stay" in more.stderr) == (0, True)
+
+
+def test_a_sweep_whose_seeds_are_identical_is_warned_of_once(tmp_path: Path) -> None:
+    text = ONE_RATE.replace('start_jitter = "50 ms"', "")
+    (tmp_path / "same.toml").write_text(f'{text}[sweep]\nstart_jitter = ["0 s", "9 ms"]\n')
+    said = dumbbell("sweep", "same.toml", "--out", "same", cwd=tmp_path).stderr
+    assert said.startswith("dumbbell: all 3 seeds have the same result at 1 of 2 point(s): nothing")
+    assert said.count("\n") == 1

@@ -32,6 +32,9 @@ def sweep_file(
     out: Annotated[
         Path | None, options.out("Sweep folder; default: results/FILE, or FILE-linux.")
     ] = None,
+    overwrite: Annotated[
+        bool, Option("--overwrite", help="Leave another experiment's runs at --out out of tables.")
+    ] = False,
     seeds: options.Seeds = None,
     jobs: options.Jobs = None,
     assignments: options.Assignments = None,
@@ -45,7 +48,7 @@ def sweep_file(
     json: options.Json = False,
 ) -> None:
     """Run an experiment along the axes of its [sweep]. What is in the folder is kept."""
-    from dumbbell.results.warnings import silent_flows
+    from dumbbell.results.warnings import identical_seeds, silent_flows
     from dumbbell.sweeps.drive import run_sweep
     from dumbbell.sweeps.plan import Sweep
 
@@ -72,12 +75,14 @@ def sweep_file(
                 series=series,
                 backend=kind,
                 retry_invalid=retry_invalid,
+                overwrite=overwrite,
                 progress=progress,
                 finished=finished,
             )
         made.append(_Made(kind, swept, time.perf_counter() - began))
-        silent = silent_flows(made[-1].result.flows)
-        output.print_warnings(swept.warnings + swept.left_out + silent)
+        flows = made[-1].result.flows
+        told = [*silent_flows(flows), *identical_seeds(flows)]
+        output.print_warnings(swept.warnings + swept.left_out + told)
     if json:
         said = [one.as_json(until) for one in made]
         output.print_json(dict(zip(kinds, said, strict=True)) if len(said) > 1 else said[0])

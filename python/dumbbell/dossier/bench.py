@@ -74,6 +74,7 @@ class Bench:
                 jobs=self.jobs,
                 dask=self.dask,
                 series=series,
+                overwrite=True,
                 progress=watch,
             )
         except Exception as error:

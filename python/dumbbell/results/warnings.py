@@ -28,12 +28,20 @@ def warnings_of(result: Result) -> list[str]:
 
 
 def identical_seeds(flows: pl.DataFrame) -> list[str]:
-    """A sentence if several seeds have the same flows, whose intervals then say nothing."""
-    seeds = flows["seed"].n_unique()
-    if seeds == 1 or flows.drop("seed").unique().height > flows.height / seeds:
+    """A sentence if several seeds have the same flows, whose intervals then say nothing.
+
+    In a table of a sweep, which has the columns ``run`` and ``point``, that is so of single points.
+    """
+    kept = pl.struct(pl.all().exclude("run", "seed")).n_unique()
+    points = flows.group_by(flows["point"] if "point" in flows.columns else pl.lit(0).alias("all"))
+    of = points.agg(pl.col("seed").n_unique().alias("seeds"), kept.alias("kept"), pl.len())
+    same = of.filter(pl.col("seeds") > 1, pl.col("kept") * pl.col("seeds") <= pl.col("len"))
+    if same.is_empty():
         return []
+    where = f" at {same.height:,} of {of.height:,} point(s)" if "point" in flows.columns else ""
     reason = "nothing in the experiment is random, and intervals have no width"
-    return [f"all {seeds} seeds have the same result: {reason}; set start_jitter"]
+    seeds = same["seeds"].max()
+    return [f"all {seeds} seeds have the same result{where}: {reason}; set start_jitter"]
 
 
 def failed_connections(result: Result) -> list[str]:

@@ -20,19 +20,20 @@ import os
 import re
 import shutil
 import tomllib
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, suppress
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 import polars as pl
 
-from dumbbell.errors import ResultError
+from dumbbell.errors import OverwriteError, ResultError
 from dumbbell.experiment.files import locked, write_text, writing
 from dumbbell.experiment.user_code import SOURCES
 from dumbbell.results.tables import notes_of, read_table
 from dumbbell.sweeps.work import SERIES, SUMMARIES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from dumbbell.sweeps.work import Tables
@@ -48,6 +49,9 @@ _OURS: Final = re.compile(
 """The files and folders of a sweep, its figures and reports included."""
 
 _PART: Final = re.compile(r"(\d{8})-(\d{8})")
+_BESIDE: Final = frozenset({"title", "seeds", "sweep", "assumed", "calibrated"})
+"""Keys of a sweep's file that do not tell whether two sweeps are of one experiment."""
+
 _LARGE: Final = 256 * 10**6  # parts are merged up to about this size, bytes
 _MANY: Final = 64  # after as many parts they are merged
 
@@ -117,6 +121,22 @@ class Dataset:
             problem = f"is not TOML: {error}"
         raise ResultError(f"{file}: {problem}; run the sweep again")
 
+    def refuse_another(self, text: str, axes: Axes) -> None:
+        """Raises `OverwriteError` if a sweep with other axes is not of the same experiment."""
+        there: dict[str, str] = {}
+        with suppress(ResultError):  # what cannot be read is written anew
+            there = dict(_settings(self.toml[1]))
+        new = dict(_settings(tomllib.loads(text))) if there else {}
+        varied = [axis["key"] or "" for axis in (*self.axes.values(), *axes.values())]
+        changed = [
+            f"{key} is {there.get(key, 'not given')} there and {new.get(key, 'not given')} here"
+            for key in {**there, **new}
+            if there.get(key) != new.get(key) and not any(fnmatchcase(key, one) for one in varied)
+        ]
+        if changed:
+            problem = "holds a sweep of another experiment, whose runs the tables would not have"
+            raise OverwriteError(f"{self.folder}: {problem}: {'; '.join(changed)}")
+
     @property
     def tables(self) -> list[str]:
         """The names of the tables that there are."""
@@ -145,6 +165,21 @@ class Dataset:
         kept = _concat(files)
         plan = self.plan.drop([axis for axis in self.axes if axis in kept.columns])
         return plan.join(kept, on="run", how="inner", maintain_order="left_right")
+
+
+def _settings(content: dict[str, Any], within: str = "") -> Iterator[tuple[str, str]]:
+    """The keys of an experiment's file, with the names of links and flows, and their values."""
+    for key, value in content.items():
+        if not within and key in _BESIDE:
+            continue
+        if isinstance(value, dict):
+            yield from _settings(value, f"{within}{key}.")
+        elif isinstance(value, list) and all(isinstance(one, dict) for one in value):
+            for number, one in enumerate(value, 1):
+                name = one.get("name", f"{key}-{number}")
+                yield from _settings(one, f"{within}{key}.{name}.")
+        else:
+            yield f"{within}{key}", json.dumps(value, ensure_ascii=False, default=str)
 
 
 def is_dataset(folder: Path) -> bool:

@@ -21,7 +21,7 @@ from dumbbell.engine.store import Packs
 from dumbbell.engine.store import Store as RunStore
 from dumbbell.errors import DumbbellError, ExperimentError, Interrupted
 from dumbbell.experiment.user_code import copy_sources
-from dumbbell.sweeps.dataset import Dataset, Store
+from dumbbell.sweeps.dataset import Dataset, Store, is_dataset
 from dumbbell.sweeps.plan import METRICS, Point, Run, Sweep, build
 from dumbbell.sweeps.real import RealPackets, duration, machine_of, real_packets
 from dumbbell.sweeps.work import RUNNING_POINT, ChunkMonitor, simulate
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from dumbbell.engine.backend import Backend
     from dumbbell.metrics.intervals import Until
+    from dumbbell.sweeps.dataset import Axes
     from dumbbell.sweeps.work import Tables
 
 _POLL_INTERVAL: Final = 0.2  # how often progress is reported, s
@@ -50,15 +51,19 @@ class Swept:
     before: int  # how many of them were there before
     made: int  # how many were made; points that mean the same share theirs
     loose: int  # points whose interval is still wider than was asked for when the seeds ran out
+    hidden: int  # runs in its folder that it does not ask for
     invalid: list[str]  # why each of the runs that were left out is invalid
     warnings: list[str]  # sentences on settings without effect
 
     @property
     def left_out(self) -> list[str]:
-        """A sentence on the runs that the machine disturbed, if there are some."""
+        """Sentences on the runs that the tables do not have: earlier ones and disturbed ones."""
         count, first = len(self.invalid), next(iter(self.invalid), "")
         told = f"{count} run(s) are invalid and left out: {first}"
-        return [f"{told}; the same command makes them again"] if count else []
+        said = [f"{told}; the same command makes them again"] if count else []
+        kept = f"{self.dataset.folder}: {self.hidden:,} earlier run(s) stay there and are in no table"
+        reason = "this command does not ask for their points or seeds, or they are of another version"
+        return said + ([f"{kept}: {reason}"] if self.hidden else [])
 
 
 def run_sweep(
@@ -72,6 +77,7 @@ def run_sweep(
     series: bool = False,
     backend: Backend = "simulator",
     retry_invalid: int = 0,
+    overwrite: bool = False,
     progress: Progress = silent,
     finished: Callable[[pl.DataFrame], None] | None = None,
 ) -> Swept:
@@ -99,13 +105,17 @@ def run_sweep(
         Store(Path(out), backend) as store,
         _pool(at_once, dask) as (pool, count),
     ):
+        if is_dataset(store.folder) and not overwrite:
+            Dataset(store.folder).refuse_another(sweep.text, _axes(sweep))
         driver = _Driver(sweep, points, store, pool, count, series, packets, progress, finished)
         driver.go_through({point.number: numbers for point in driver.points})
         loose = driver.tighten(until, numbers) if until else 0
         store.merge()
         warnings = list(dict.fromkeys(text for point in points for text in point.warnings))
         made = (driver.total, driver.found, driver.made)
-        swept = Swept(Dataset(store.folder), *made, loose, driver.invalid, warnings)
+        dataset = Dataset(store.folder)
+        hidden = len(store.done().difference(dataset.plan["run"]))
+        swept = Swept(dataset, *made, loose, hidden, driver.invalid, warnings)
         if driver.invalid and not store.done():
             raise DumbbellError(f"{out}: no run counts: {'; '.join(swept.left_out)}")
         return swept
@@ -168,9 +178,8 @@ class _Driver:
             for seed in seeds[point.number][turn : turn + 1]
         ]
         asked = _table(self.sweep, runs)
-        axes = {axis.name: {"key": axis.key, "unit": axis.unit} for axis in self.sweep.axes}
         backend = "linux" if self.real else "simulator"
-        self.store.write_plan(asked, axes, self.sweep.text, backend)
+        self.store.write_plan(asked, _axes(self.sweep), self.sweep.text, backend)
         copy_sources(_sources(self.points), self.store.folder)
         if stored := self.packs.get(sorted({run.name for run in runs} - self.there)):
             self.store.add(stored)
@@ -277,6 +286,11 @@ class _Driver:
             self.packs.put(tables)
             self.waiting = []
         self.kept_at = time.monotonic()
+
+
+def _axes(sweep: Sweep) -> Axes:
+    """The axes as the folder of a sweep tells them."""
+    return {axis.name: {"key": axis.key, "unit": axis.unit} for axis in sweep.axes}
 
 
 def _sources(points: list[Point]) -> dict[str, str]:

@@ -199,6 +199,7 @@ def sweep(
     dask: str | None = None,
     backend: Backend = "simulator",
     retry_invalid: int = 0,
+    overwrite: bool = False,
     progress: Progress = silent,
 ) -> SweepResult:
     """Runs an experiment along axes; what ``dumbbell sweep`` runs.
@@ -230,10 +231,13 @@ def sweep(
         backend: ``"simulator"``, or ``"linux"`` for real packets in real time.
         retry_invalid: How often a run with real packets is repeated that the machine disturbed; if
             it is disturbed each time, it is left out.
+        overwrite: Whether `out` may hold a sweep of another experiment, whose runs then stay there
+            and are in no table.
         progress: Called periodically with the current step and its completed fraction (0 to 1).
 
     Raises:
         ExperimentError: If the experiment or an axis is not valid, at any point.
+        OverwriteError: If `out` holds a sweep of another experiment, unless `overwrite`.
         ResultError: If `out` holds something other than a sweep, or cannot be written.
         DumbbellError: If Dask cannot be used, or `dask` or `until` is given with real packets.
         TestbedError: If this machine lacks what real packets need.
@@ -264,6 +268,7 @@ def sweep(
             dask=dask,
             backend=backend,
             retry_invalid=retry_invalid,
+            overwrite=overwrite,
             progress=progress,
         )
         result = SweepResult(swept.dataset)
