@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dumbbell
-from dumbbell import Link, Result, metrics
+from dumbbell import DumbbellError, Link, Result, metrics
 
 KILOBYTE_A_MS = 1e6  # bytes per second: 8 Mbit/s, all of the link
 
@@ -176,7 +176,20 @@ def test_jain_over_time_counts_the_flows_that_are_there_throughout_a_window() ->
     )
     table = metrics.jain_over_time(run)
     assert table["t"].to_list() == [1, 2, 3, 4]
-    assert table["jain"].to_list() == pytest.approx([1, 1, 0.8, 0.8])  # (3+1)^2 / (2 (9+1))
+    assert table["jain"].to_list() == [None, None, *[pytest.approx(0.8)] * 2]  # 4^2 / (2 (9+1))
+
+
+def test_a_part_of_a_run_is_given_in_seconds_or_with_a_unit() -> None:
+    run = result({"a": lambda t: 1e5 * t})
+    for rate in (metrics.throughput, metrics.goodput, metrics.utilisation):
+        assert rate(run, since="2 s", until="4 s").equals(rate(run, since=2, until=4))
+        for since, until in ((5, 3), (10, None), (None, "0 s"), (-1, None)):
+            with pytest.raises(DumbbellError, match="leave nothing of a run of 10 s; write 0 <= s"):
+                rate(run, since=since, until=until)
+    with pytest.raises(DumbbellError, match='"3 m" has the unknown unit "m"'):
+        metrics.throughput(run, since="3 m")
+    by_text = metrics.windows(run, width="2 s", since="1 s")
+    assert by_text.equals(metrics.windows(run, width=2, since=1))
 
 
 def test_harm_is_the_share_of_a_performance_that_is_lost() -> None:

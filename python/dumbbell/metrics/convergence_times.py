@@ -102,7 +102,8 @@ def fair_time(rates: ArrayLike, *, width: float = 1.0) -> float | None:
 
     Returns:
         Seconds from the start of the last flow to the beginning of the first window from which the
-        index stays at or above 0.95 for 10 windows, or None if it never does.
+        index stays at or above 0.95 for 10 windows, or None if it never does. The resolution is the
+        width of a window: 0 means that the first window is fair already.
     """
     x = np.asarray(rates, dtype=np.float64)
     squares = x.shape[1] * (x * x).sum(axis=1)
@@ -143,7 +144,10 @@ def convergence(
 
     Returns:
         Columns seed, crossing (definition a, s), fair (definition b, s), share_variance (over the
-        1 s windows after convergence by definition b, to the end); null where there is none.
+        1 s windows after convergence by definition b, to the end); null where there is none. Times
+        count from the start of `later`. That of definition b is a whole number of 1 s windows: 0
+        means that both had a fair share in the first second already. A window in which only one
+        of them is active is not fair.
 
     Raises:
         ValueError: If there is no such flow, or the samples of the result are not 1 s or a whole

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from dumbbell.metrics.rates import Runs, SampledRuns, rates_between, windows
+from dumbbell.metrics.rates import Moment, Runs, SampledRuns, rates_between, seconds, windows
 from dumbbell.metrics.transfers import competing
 
 if TYPE_CHECKING:
@@ -55,26 +55,29 @@ def fairness(result: Runs) -> pl.DataFrame:
     return found.with_columns(pl.col("jain").fill_nan(None))
 
 
-def jain_over_time(result: SampledRuns, *, width: float = 1.0, since: float = 0.0) -> pl.DataFrame:
+def jain_over_time(
+    result: SampledRuns, *, width: Moment = 1.0, since: Moment = 0.0
+) -> pl.DataFrame:
     """Jain's index of throughput, window by window, over the flows that are there throughout it.
 
     Flows of transfers do not count: what they send depends on what arrives.
 
     Args:
         result: The runs.
-        width: The length of a window, s; as for `windows`.
-        since: Where the first window begins, s.
+        width: The length of a window, in s or as "1 s"; as for `windows`.
+        since: Where the first window begins, in s or as "30 s".
 
     Returns:
-        Columns seed, window, t (the end of the window, s), jain; null if no flow delivered
-        anything.
+        Columns seed, window, t (the end of the window, s), jain; null for fewer than two flows, and
+        if none delivered anything.
 
     Raises:
         ValueError: As `windows`.
     """
+    width, since = seconds(width), seconds(since)
     x = pl.col("throughput")
     squares = x.len() * (x * x).sum()
-    index = pl.when(squares > 0).then(x.sum() ** 2 / squares)
+    index = pl.when(x.len() > 1, squares > 0).then(x.sum() ** 2 / squares)
     return (
         competing(result, windows(result, width=width, since=since, whole=True))
         .with_columns(t=since + width * pl.col("window"))

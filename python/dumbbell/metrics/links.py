@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 import polars as pl
 
-from dumbbell.metrics.rates import MICRO, Runs
+from dumbbell.metrics.rates import MICRO, Moment, Runs, part_of
 
 LINK: Final = ["seed", "link"]
 """The columns that name a link of a run."""
@@ -16,7 +16,7 @@ _MOST_STEPS: Final = 4000  # into how many steps of time the capacity of a link 
 
 
 def utilisation(
-    result: Runs, *, since: float | None = None, until: float | None = None
+    result: Runs, *, since: Moment | None = None, until: Moment | None = None
 ) -> pl.DataFrame:
     """The share of a link's rate that was used, headers and retransmissions included.
 
@@ -29,9 +29,14 @@ def utilisation(
     Returns:
         Columns seed, link, utilisation (0 to 1; a bucket that is not empty at a later `since` may
         let pass more than that).
+
+    Raises:
+        DumbbellError: If there is nothing between `since` and `until`, which are numbers of seconds
+            or texts such as "30 s".
     """
-    links = _counted(result, since)
-    return _used(result, links if until is None else links.filter(pl.col("t") <= until + MICRO))
+    begin, end = part_of(result, since, until)
+    links = _counted(result, begin)
+    return _used(result, links if end is None else links.filter(pl.col("t") <= end + MICRO))
 
 
 def _used(result: Runs, links: pl.DataFrame) -> pl.DataFrame:

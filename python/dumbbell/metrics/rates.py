@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final, Protocol, Self
+from typing import TYPE_CHECKING, Final, Protocol, Self, TypeAlias
 
 import polars as pl
 
+from dumbbell.errors import DumbbellError
 from dumbbell.experiment.quantities import TIME
 
 if TYPE_CHECKING:
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 
 MICRO: Final = 1e-6
 """Sample times are multiples of the sample interval but for rounding, s."""
+
+Moment: TypeAlias = float | str
+"""A time of a run: a number of seconds, or a text such as "30 s"."""
 
 FLOW: Final = ["seed", "flow", "cc"]
 """The columns that name a flow of a run."""
@@ -86,8 +90,34 @@ class SampledRuns(Runs, Protocol):
     def valid(self) -> Self: ...
 
 
+def seconds(moment: Moment) -> float:
+    """A time in s."""
+    return TIME.parse(moment, zero=True) / 1e9 if isinstance(moment, str) else moment
+
+
+def part_of(
+    result: Runs, since: Moment | None, until: Moment | None
+) -> tuple[float | None, float | None]:
+    """The part of runs between two times, in s; None where none is given.
+
+    Raises:
+        DumbbellError: If the part is empty, or one of them is no time.
+    """
+    begin, end = (None if moment is None else seconds(moment) for moment in (since, until))
+    if begin is None and end is None:
+        return None, None
+    first = float(result.warmups["since"].max()) if begin is None else begin  # type: ignore[arg-type]
+    last = result.links["t"].max()
+    last = math.inf if last is None else float(last)  # type: ignore[arg-type]
+    if not 0 <= first < min(last, math.inf if end is None else end):
+        given = f"since = {first:g} s and until = {last if end is None else end:g} s"
+        problem = f"{given} leave nothing of a run of {last:g} s"
+        raise DumbbellError(f"{problem}; write 0 <= since < until, with since before its end")
+    return begin, end
+
+
 def throughput(
-    result: Runs, *, since: float | None = None, until: float | None = None
+    result: Runs, *, since: Moment | None = None, until: Moment | None = None
 ) -> pl.DataFrame:
     """Payload acknowledged to the sender per second while the flow was active.
 
@@ -99,17 +129,20 @@ def throughput(
 
     Args:
         result: The runs.
-        since: When to begin, s; the end of the warm-up if it is not given.
-        until: When to stop, s; the end of the experiment if it is not given.
+        since: When to begin, in s or as "30 s"; the end of the warm-up if it is not given.
+        until: When to stop, in s or as "60 s"; the end of the experiment if it is not given.
 
     Returns:
-        Columns seed, flow, cc, throughput.
+        Columns seed, flow, cc, throughput; null for a flow that was not there.
+
+    Raises:
+        DumbbellError: If there is nothing between `since` and `until`.
     """
-    return rates_between(result, {"delivered": "throughput"}, since, until)
+    return rates_between(result, {"delivered": "throughput"}, *part_of(result, since, until))
 
 
 def goodput(
-    result: Runs, *, since: float | None = None, until: float | None = None
+    result: Runs, *, since: Moment | None = None, until: Moment | None = None
 ) -> pl.DataFrame:
     """Payload that the receiving application could read per second.
 
@@ -120,14 +153,14 @@ def goodput(
     Returns:
         Columns seed, flow, cc, goodput (bit/s).
     """
-    return rates_between(result, {"received": "goodput"}, since, until)
+    return rates_between(result, {"received": "goodput"}, *part_of(result, since, until))
 
 
 def windows(
     result: SampledRuns,
     *,
-    width: float = 1.0,
-    since: float | pl.DataFrame = 0.0,
+    width: Moment = 1.0,
+    since: Moment | pl.DataFrame = 0.0,
     whole: bool = False,
 ) -> pl.DataFrame:
     """Throughput and goodput in windows of time, back to back.
@@ -140,8 +173,9 @@ def windows(
 
     Args:
         result: The runs.
-        width: The length of a window, s; a whole number of sample intervals, as `whole_width` is.
-        since: Where the first window begins, s; or a table with a row for each seed that matters,
+        width: The length of a window, in s or as "1 s"; a whole number of sample intervals, as
+            `whole_width` is.
+        since: Where the first window begins, in s or as "30 s"; or a table with a row for each seed that matters,
             and the columns seed and since.
         whole: Whether to leave out the windows in which a flow starts or ends.
 
@@ -152,13 +186,15 @@ def windows(
     Raises:
         ValueError: If `width` is not a whole number of sample intervals.
     """
+    width = seconds(width)
     if not math.isclose(width, whole_width(result, width), rel_tol=MICRO):
         every = result.experiment.sample
         problem = f"windows of {width:g} s are no whole number of samples, one every {every}"
         raise ValueError(f"{problem}; choose another width, or another `sample`")
     t, window, first = pl.col("t"), pl.col("window"), pl.col("since")
     if not isinstance(since, pl.DataFrame):
-        since = pl.DataFrame({"seed": pl.Series(result.seeds, dtype=pl.UInt64), "since": since})
+        begin = seconds(since)
+        since = pl.DataFrame({"seed": pl.Series(result.seeds, dtype=pl.UInt64), "since": begin})
     number = ((t - first) / width - MICRO).ceil().clip(lower_bound=0).cast(pl.Int64)
     ends = _last_windows(result, width, since, whole=whole)
     before = (

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from dumbbell.experiment.model import Experiment
+    from dumbbell.metrics.rates import Moment
     from dumbbell.results.tables import Capture
 
 # Entries of `Result.meta` that add up, and those that have what some seeds have, by seed.
@@ -138,7 +139,9 @@ class Result:
             return metrics.means_over_seeds(kept, [], ci=ci)
         raise DumbbellError(unknown("summary", by, ["flow", "cc", "run"]))
 
-    def throughput(self, *, since: float | None = None, until: float | None = None) -> pl.DataFrame:
+    def throughput(
+        self, *, since: Moment | None = None, until: Moment | None = None
+    ) -> pl.DataFrame:
         """The throughput of every flow and seed while it is active, bit/s.
 
         See `dumbbell.metrics.throughput`.
