@@ -18,6 +18,7 @@ from dumbbell import Experiment, figures, metrics, run, sweep
 from dumbbell.figures import room
 from dumbbell.sweeps.dataset import Dataset
 from dumbbell.sweeps.figures import draw
+from dumbbell.sweeps.plan import Sweep
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -332,7 +333,7 @@ def test_a_heat_map_that_cannot_be_drawn_is_told_why(
         (["--until-ci", "5%", "--backend", "linux"], "--until-ci: is for the simulator; give a nu"),
         (["--metric", "jain"], "--metric: goes with --until-ci, such as 5%"),
         (["--max-seeds", "20"], "--max-seeds: goes with --until-ci, such as 5%"),
-        (["--set", "flow.*.cc=bbr"], "--set flow.*.cc: is an axis of the sweep"),
+        (["--set", "flow.*.cc=bbrr"], 'sweep.flow.*.cc.values[0]: no algorithm is called "bbrr"'),
         (["--out", "."], 'holds "small", which is no part of a sweep'),
         (["--seeds", "0"], "--seeds: must be a whole number of at least 1"),
     ],
@@ -480,3 +481,20 @@ def test_a_sweep_whose_seeds_are_identical_is_warned_of_once(tmp_path: Path) -> 
     said = dumbbell("sweep", "same.toml", "--out", "same", cwd=tmp_path).stderr
     assert said.startswith("dumbbell: all 3 seeds have the same result at 1 of 2 point(s): nothing")
     assert said.count("\n") == 1
+
+
+def test_an_assignment_to_an_axis_gives_it_one_value(tmp_path: Path) -> None:
+    (tmp_path / "small.toml").write_text(SWEEP)
+    rate, cc = ("--set", "link.bottleneck.rate=3 Mbit/s"), ("--set", "flow.*.cc=vegas")
+    said = json.loads(output_of("sweep", "small.toml", *rate, *cc, "--json", cwd=tmp_path))
+    assert [(row["rate"], row["cc"]) for row in said["points"]] == [(3e6, "vegas")] * 2
+    loose = complaint_of("run", "small.toml", *rate, cwd=tmp_path)
+    assert "small.toml: sweep: has several values of flow.*.cc, link.bottleneck.queue" in loose
+    assert "--set 'flow.*.cc=reno' --set 'link.bottleneck.queue=1 BDP'" in loose
+    queue = ("--set", "link.bottleneck.queue=2 BDP")
+    out = ("--out", "one", "--json")
+    one = json.loads(output_of("run", "small.toml", *rate, *cc, *queue, *out, cwd=tmp_path))
+    mean = sum(row["throughput"] for row in one["runs"]) / 3
+    assert mean == pytest.approx(said["points"][1]["throughput"])
+    zipped = SWEEP.replace("[sweep]", '[sweep]\ncombine = "zip"')
+    assert Sweep.parse(zipped, overrides=["flow.*.cc=vegas"]).count == 2

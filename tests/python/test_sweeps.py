@@ -229,10 +229,15 @@ def test_more_runs_than_there_may_be_are_refused_before_any_is_planned() -> None
         chosen.seeds(2000)
 
 
-def test_an_axis_cannot_be_set_and_everything_else_can() -> None:
-    text = f'{BASE}[sweep]\nduration = ["1 s"]'
-    with pytest.raises(ExperimentError, match="--set duration: is an axis of the sweep"):
-        Sweep.parse(text, overrides=["duration=2 s"])
+def test_an_assignment_is_the_only_value_of_an_axis_and_else_of_a_key() -> None:
+    text = f'{BASE}[sweep]\nduration = ["1 s", "3 s"]'
+    pinned = Sweep.parse(text, overrides=["duration=2 s"])
+    assert [point.values for point in pinned.points()] == [(2.0,)]
+    for nested in ("duration.values = [1]", 'flow.first.cc = ["bbr"]\ncombine = "zip"'):
+        pins = ["duration=2 s", "flow.first.cc=reno", "combine=grid"]
+        with pytest.raises(ExperimentError, match="combine"):
+            Sweep.parse(f"{BASE}[sweep]\n{nested}", overrides=pins)
+        assert Sweep.parse(f"{BASE}[sweep]\n{nested}", overrides=pins[:2]).count == 1
     changed = Sweep.parse(text, overrides=["flow.*.cc=bbr"])
     flows = [json.loads(point.scenario)["flows"] for point in changed.points()]
     assert {flow["cc"] for among in flows for flow in among} == {"bbr"}

@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from dumbbell import _core
 from dumbbell.errors import DumbbellError, in_file
 from dumbbell.lab.link import Shared, is_link, read_link
 
@@ -28,6 +29,10 @@ def load(file: Path, assignments: list[str] | None) -> Experiment:
     from dumbbell.experiment.model import Experiment
 
     if not is_link(str(file)):
+        if assignments and _core.ParsedSweep.is_in(text_of(file)):
+            from dumbbell.sweeps.plan import Sweep
+
+            return Sweep.load(file, overrides=assignments).only()
         return Experiment.load(file, overrides=assignments or [])
     shared = read_link(str(file))
     if OWN_CODE in shared.toml:

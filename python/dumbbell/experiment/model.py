@@ -297,10 +297,13 @@ class Experiment(_Table):
         return cls._from(parsed.located(Environment(Path(path).parent)))
 
     @classmethod
-    def parse(cls, text: str, *, overrides: list[str] | None = None) -> Experiment:
-        """Reads an experiment from the text of a file; see `load`."""
+    def parse(
+        cls, text: str, *, overrides: list[str] | None = None, folder: str | Path = ""
+    ) -> Experiment:
+        """Reads an experiment from the text of a file; see `load`. Files it names are in `folder`."""
         with experiment_errors():
-            return cls._from(_core.ParsedExperiment.from_toml(text, "", overrides or []))
+            parsed = _core.ParsedExperiment.from_toml(text, "", overrides or [])
+        return cls._from(parsed.located(Environment(Path(folder))))
 
     @classmethod
     def from_content(cls, content: Mapping[str, Any]) -> Experiment:

@@ -6,15 +6,18 @@ import hashlib
 import json
 import random
 import re
+import tomllib
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice, product
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from dumbbell import _core
 from dumbbell.engine.simulation import engine
-from dumbbell.errors import in_file
+from dumbbell.errors import ExperimentError, in_file
 from dumbbell.experiment.environment import Environment
 from dumbbell.experiment.files import read_text
 from dumbbell.experiment.model import Experiment, experiment_errors
@@ -112,6 +115,7 @@ class Sweep:
     def __init__(self, text: str, name: str, overrides: Sequence[str], axes: Axes | None) -> None:
         """Reads the text of the file `name`; see `load`."""
         self._environment = Environment(Path(name).parent)
+        axes, overrides = _pinned(text, axes, overrides)
         instead = None if axes is None else as_json(axes)
         with experiment_errors(self._environment):
             self._parsed = _core.ParsedSweep.from_toml(
@@ -137,7 +141,8 @@ class Sweep:
 
         Args:
             path: The TOML file.
-            overrides: Assignments that take precedence over the file, as for `Experiment.load`.
+            overrides: Assignments that take precedence over the file, as for `Experiment.load`. One
+                of the key of an axis is the only value of the axis.
             axes: What takes the place of the table, or tables.
 
         Raises:
@@ -195,7 +200,27 @@ class Sweep:
         parts = next(islice(product(*self._blocks()), number, None))
         values = (written for part in parts for written, _ in part)
         overrides = [f"{axis.key}={value}" for axis, value in zip(self.axes, values, strict=True)]
-        return Experiment.parse(without_sweep(self.text), overrides=overrides)
+        text, folder = without_sweep(self.text), self._environment.folder
+        return Experiment.parse(text, overrides=overrides, folder=folder)
+
+    def only(self) -> Experiment:
+        """The experiment of a sweep that has one point.
+
+        Raises:
+            ExperimentError: If an axis has several values.
+        """
+        columns = (zip(*part, strict=True) for part in self._blocks())
+        values = [[written for written, _ in column] for part in columns for column in part]
+        axes = zip(self.axes, values, strict=True)
+        if loose := [(axis.key, given[0]) for axis, given in axes if len(set(given)) > 1]:
+            advice = " ".join(
+                f"--set {quote(f'{key}={value.strip(chr(34))}')}" for key, value in loose
+            )
+            problem = f"has several values of {', '.join(key for key, _ in loose)}; choose one of each"
+            raise ExperimentError(
+                f"{problem}, such as {advice}, or run all with `dumbbell sweep`", key="sweep"
+            )
+        return self.experiment(0)
 
     def draw(self, place: Sequence[float]) -> list[str]:
         """The values at a place on its axes (0 to less than 1 for each), as JSON."""
@@ -215,6 +240,51 @@ class Sweep:
                 case _:
                     shares = positions(combine, points, count, seed)
                     yield [tuple(map(self._parsed.draw, axes, row)) for row in shares]
+
+
+def _pinned(
+    text: str, axes: Axes | None, overrides: Sequence[str]
+) -> tuple[Axes | None, list[str]]:
+    """The axes, those that assignments name with one value each, and the other assignments."""
+    tables: Axes | None = axes
+    pins = {key.strip(): one for one in overrides if (key := one.partition("=")[0])}
+    if pins and axes is None:
+        with suppress(tomllib.TOMLDecodeError):  # told by who reads it all
+            tables = tomllib.loads(text).get("sweep")
+    found: set[str] = set()
+    blocks = tables if isinstance(tables, list) else [tables]
+    new = [_pin(block, pins, found) if isinstance(block, dict) else block for block in blocks]
+    if not found:
+        return axes, list(overrides)
+    left = [one for one in overrides if one.partition("=")[0].strip() not in found]
+    return (new if isinstance(tables, list) else new[0]), left
+
+
+def _pin(table: dict[str, Any], pins: dict[str, str], found: set[str]) -> dict[str, Any]:
+    """A ``[sweep]`` table whose axes have the values of `pins`; adds the keys that it `found`."""
+
+    def pinned(key: str, axis: Any) -> Any:
+        if isinstance(axis, dict) and not axis.keys() & {"values", "from", "to"}:
+            return {name: pinned(f"{key}.{name}", inner) for name, inner in axis.items()}
+        if key not in pins or not isinstance(axis, dict | list):
+            return axis
+        found.add(key)
+        given = axis if isinstance(axis, dict) else {"values": axis}
+        value = _value(pins[key].partition("=")[2].strip())
+        # Axes that are zipped have as many values each.
+        count = len(given.get("values", ())) or given.get("points", 1)
+        values = [value] * (count if table.get("combine") == "zip" else 1)
+        return {"values": values} | {name: given[name] for name in ("name",) if name in given}
+
+    return {key: pinned(key, axis) for key, axis in table.items()}
+
+
+def _value(text: str) -> Any:
+    """The value of an assignment: TOML, or else text."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
 
 
 def without_sweep(text: str) -> str:
