@@ -138,6 +138,15 @@ class Table:
             [f"| {head} |", f"|{rule}|", *(f"| {row} |" for row in rows), "", self.note]
         )
 
+    def latex(self) -> str:
+        """The table, as LaTeX for the package booktabs."""
+        kinds = "".join("r" if column.number else "l" for column in self.columns)
+        head = [_tex(column.heading) for column in self.columns]
+        rows = [[_tex(_inline(*cell)) for cell in row] for row in self._cells()]
+        first, *others = (f"{' & '.join(row)} \\\\" for row in (head, *rows))
+        begin = [rf"\begin{{tabular}}{{{kinds}}}", r"\toprule", first, r"\midrule"]
+        return "\n".join([*begin, *others, r"\bottomrule", r"\end{tabular}"])
+
     def html(self) -> Markup:
         """The table and its note, as HTML; cells that are Markup stand as they are."""
         kinds = [Markup(' class="number"' if column.number else "") for column in self.columns]
@@ -272,6 +281,16 @@ _HTML: Final = Markup("""\
 </tbody>
 </table>
 </div>""")
+
+
+_TEX: Final = {"\\": r"\textbackslash{}", "−": "$-$", _NONE: "---"} | {  # noqa: RUF001
+    sign: f"\\{sign}" for sign in "#$%&_{}"
+}
+
+
+def _tex(text: str) -> str:
+    """Text as LaTeX has it."""
+    return "".join(_TEX.get(sign, sign) for sign in text)
 
 
 def _inline(text: str, interval: str) -> str:

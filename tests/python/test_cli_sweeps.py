@@ -297,7 +297,7 @@ def test_the_share_of_an_algorithm_is_a_metric(place: Path) -> None:
     assert (place / "small/heat-share-of-cubic.svg").stat().st_size > 1000
     none = ("--metric", "share of vegas")
     said = complaint_of("plot", "small", "heat", "--x", "rate", "--y", "queue", *none, cwd=place)
-    assert said.endswith('"vegas"; choose from reno, cubic')
+    assert said.endswith('"vegas"; choose from reno, cubic, flow-1, flow-2')
 
 
 def test_the_old_names_of_plot_are_errors_that_name_the_new_one(tmp_path: Path) -> None:
@@ -310,7 +310,10 @@ def test_the_old_names_of_plot_are_errors_that_name_the_new_one(tmp_path: Path) 
     [
         (["--x", "rat"], '--x: no axis is called "rat" (did you mean "rate"?)'),
         (["--x", "cc", "--y", "cc"], "a heat map needs two different axes"),
-        (["--metric", "jane"], 'no metric of a run is called "jane" (did you mean "jain"?)'),
+        (
+            ["--metric", "jane"],
+            '--metric: no metric of a run is called "jane" (did you mean "jain"?)',
+        ),
         (["--where", "rate > 1e9"], "no run matches --where; rate has 2e+06, 4e+06 (bit/s)"),
         (["--where", "rate = '2 Mbits'"], "rate is a number in bit/s: rate = 2e+06"),
         (["--by", "cc"], "--by: is for lines, delay, cdf and boxes; heat has --x, --y, --metric"),
@@ -470,7 +473,7 @@ def test_a_sweep_of_another_experiment_is_not_laid_over_one(tmp_path: Path) -> N
     assert pl.read_parquet(tmp_path / "one/plan.parquet").height == 6
     fewer = dumbbell(*command, "--seeds", "2", "--set", "title=again", cwd=tmp_path)
     assert fewer.returncode == 0
-    assert "one: 2 earlier run(s) stay there and are in no table" in fewer.stderr
+    assert "one: 2 earlier run(s) stay and are in no table" in fewer.stderr
     more = dumbbell(*shorter, "--overwrite", cwd=tmp_path)
     assert (more.returncode, "one: 6 earlier run(s) stay" in more.stderr) == (0, True)
 
@@ -498,3 +501,15 @@ def test_an_assignment_to_an_axis_gives_it_one_value(tmp_path: Path) -> None:
     assert mean == pytest.approx(said["points"][1]["throughput"])
     zipped = SWEEP.replace("[sweep]", '[sweep]\ncombine = "zip"')
     assert Sweep.parse(zipped, overrides=["flow.*.cc=vegas"]).count == 2
+
+
+def test_a_metric_is_queried_as_means_in_text_csv_and_latex(place: Path) -> None:
+    query = ("query", "share of cubic", "small")
+    lines = output_of(*query, "--csv", cwd=place).splitlines()
+    assert lines[0] == "rate,cc,queue,mean,low,high,n"
+    assert lines[1] == "2000000.0,cubic,1.0,1.0,1.0,1.0,3"  # alone, as points of Reno have none
+    assert re.search(r"^2 Mbit/s +cubic +1 BDP +100 +3$", output_of(*query, cwd=place), re.M)
+    tex = output_of(*query, "--latex", cwd=place)
+    assert r"rate & cc & queue & CUBIC's share of the data (\%) & Runs \\" in tex
+    sql = output_of("query", "select 1 as a_b", "small", "--latex", cwd=place)
+    assert "a\\_b \\\\\n\\midrule\n1 \\\\\n\\bottomrule" in sql

@@ -85,8 +85,27 @@ def test_a_figure_of_what_there_is_not_is_refused(swept: dumbbell.SweepResult) -
         alone.plot("cc", by="cc")
     with pytest.raises(DumbbellError, match=r'no axis is called "c".*; choose from rate, cc'):
         alone.plot("rate", by="c")
-    with pytest.raises(DumbbellError, match='no metric is called "speed"'):
+    with pytest.raises(DumbbellError, match='no metric of a run is called "speed"'):
         swept.plot("queue", "speed")
+
+
+def test_metrics_of_some_flows_are_those_of_the_command(swept: dumbbell.SweepResult) -> None:
+    rows = swept.flows.filter(pl.col("point") == 0)
+    of = pl.col("delivered").filter(pl.col("flow") == "two").sum() / pl.col("delivered").sum()
+    shares = rows.group_by("seed", maintain_order=True).agg(of)["delivered"].to_list()
+    expected = metrics.mean(shares, "share")
+    for name in ("share of two", "share of cubic"):
+        found = swept.means(name).row(0, named=True)
+        assert found == {"cc": "reno", "queue": 0.5, "n": 2} | {
+            "mean": pytest.approx(expected.value),
+            "low": expected.low,
+            "high": expected.high,
+        }
+    assert swept.plot("queue", "share of cubic", by="cc").get_ylabel().startswith("CUBIC's share")
+    rates = rows.filter(pl.col("flow") == "one")["throughput"]
+    assert swept.means("throughput of one")["mean"][0] == pytest.approx(rates.mean())
+    with pytest.raises(DumbbellError, match=r'or flow is called "three"; .* bbr3, one, two'):
+        swept.means("share of three")
 
 
 def test_a_sweep_in_a_folder_is_resumed_loaded_and_queried(tmp_path: Path) -> None:

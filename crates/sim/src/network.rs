@@ -396,7 +396,7 @@ mod tests {
         let flow = |(number, (path, rtt)): (usize, &(&[&str], u64))| FlowSpec {
             path: named(path),
             return_delay_ns: rtt * 1_000_000,
-            ..FlowSpec::new(format!("flow-{number}"), "reno")
+            ..FlowSpec::new(&format!("flow-{number}"), "reno")
         };
         let scenario = Scenario {
             seed: 1,

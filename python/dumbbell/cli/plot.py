@@ -176,7 +176,8 @@ def _of_sweep(
     from dumbbell.sweeps.figures import draw
 
     width = width or figures.PAGE
-    name, figure = draw(folder, name, metric=metric, by=by, width=width, **choices)
+    with options.named("metric"):
+        name, figure = draw(folder, name, metric=metric, by=by, width=width, **choices)
     warn_of_missing_runs(folder)
     parts = [name] if name == "delay" else [name, _slug(metric or "jain")]
     parts += [] if by is None or name == "heat" else ["by", _slug(by)]

@@ -11,6 +11,7 @@ from typer import Argument, Option
 from dumbbell.cli import options
 from dumbbell.cli.output import (
     print_json,
+    print_line,
     print_records,
     print_table,
     terminal_width,
@@ -20,21 +21,32 @@ from dumbbell.cli.output import (
 if TYPE_CHECKING:
     import polars as pl
 
+    from dumbbell.sweeps.result import SweepResult
+
 
 def answer_query(
-    sql: Annotated[str, Argument(metavar="SQL", help="Query, such as 'select * from runs'.")],
+    sql: Annotated[
+        str,
+        Argument(metavar="SQL", help="Query, such as 'select * from runs'; or a sweep's metric."),
+    ],
     folder: Annotated[Path, Argument(metavar="FOLDER", help="Result or sweep.")],
     beside: Annotated[
         Path | None,
         Option(metavar="FOLDER", help="Another one; its tables are beside.runs and so on."),
     ] = None,
     csv: Annotated[bool, Option("--csv", help="Print CSV and nothing else.")] = False,
+    latex: Annotated[
+        bool, Option("--latex", help="Print a LaTeX table (booktabs) and nothing else.")
+    ] = False,
     json: options.Json = False,
 ) -> None:
     """Query a result or a sweep in SQL, as DuckDB has it.
 
     A result has the tables flows, series, links and internals, a sweep runs, flows and links. The
     query may write files: "copy (from runs) to 'runs.csv'". It cannot change FOLDER's tables.
+
+    A metric in the place of SQL, such as 'share of bbr3', gives its mean at each point of a sweep,
+    with the 95 % interval (low, high) and the number of runs (n).
     """
     import polars as pl
     from rich.cells import cell_len
@@ -44,20 +56,37 @@ def answer_query(
 
     for one in (folder, beside) if beside else (folder,):
         warn_of_missing_runs(one)
-    table = query(sql, folder, beside=beside).with_columns(pl.selectors.decimal().cast(pl.Float64))
+    means = _sweep_of(sql, folder)
+    table = means.means(sql) if means else query(sql, folder, beside=beside)
+    table = table.with_columns(pl.selectors.decimal().cast(pl.Float64))
+    cells = [[_cell(cell) for cell in row] for row in table.iter_rows()]
+    columns = [Column(name, number=number > 0) for number, name in enumerate(table.columns)]
+    shown = means.means_table(sql) if means else Table(columns, cells)
     if json:
         print_json({"rows": table.to_dicts()})
     elif csv:
         sys.stdout.write(_flat(table).write_csv())
+    elif latex:
+        print_line(shown.latex())
+    elif max(map(cell_len, shown.text().splitlines())) <= (terminal_width() or 120):
+        print_table("", shown)
     else:
-        cells = [[_cell(cell) for cell in row] for row in table.iter_rows()]
-        columns = [Column(name, number=number > 0) for number, name in enumerate(table.columns)]
-        width = terminal_width() or 120
-        shown = Table(columns, cells)
-        if max(map(cell_len, shown.text().splitlines())) <= width:
-            print_table("", shown)
-        else:
-            print_records(table.columns, cells)
+        print_records(table.columns, cells)
+
+
+def _sweep_of(text: str, folder: Path) -> SweepResult | None:
+    """The sweep in a folder, if a text names a metric of it and is no SQL."""
+    from dumbbell.sweeps.dataset import Dataset, is_dataset
+    from dumbbell.sweeps.plan import OF_SOME, measured
+
+    if not is_dataset(folder):
+        return None
+    dataset = Dataset(folder)
+    if not OF_SOME.fullmatch(text) and text not in measured(dataset.table("runs")):
+        return None
+    from dumbbell.sweeps.result import SweepResult
+
+    return SweepResult(dataset)
 
 
 def _flat(table: pl.DataFrame) -> pl.DataFrame:

@@ -300,7 +300,7 @@ class Experiment(_Table):
     def parse(
         cls, text: str, *, overrides: list[str] | None = None, folder: str | Path = ""
     ) -> Experiment:
-        """Reads an experiment from the text of a file; see `load`. Files it names are in `folder`."""
+        """Reads an experiment from the text of a file in `folder`; see `load`."""
         with experiment_errors():
             parsed = _core.ParsedExperiment.from_toml(text, "", overrides or [])
         return cls._from(parsed.located(Environment(Path(folder))))

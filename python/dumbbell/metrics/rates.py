@@ -175,8 +175,8 @@ def windows(
         result: The runs.
         width: The length of a window, in s or as "1 s"; a whole number of sample intervals, as
             `whole_width` is.
-        since: Where the first window begins, in s or as "30 s"; or a table with a row for each seed that matters,
-            and the columns seed and since.
+        since: Where the first window begins, in s or as "30 s"; or a table with a row for each seed
+            that matters, and the columns seed and since.
         whole: Whether to leave out the windows in which a flow starts or ends.
 
     Returns:
@@ -193,8 +193,8 @@ def windows(
         raise ValueError(f"{problem}; choose another width, or another `sample`")
     t, window, first = pl.col("t"), pl.col("window"), pl.col("since")
     if not isinstance(since, pl.DataFrame):
-        begin = seconds(since)
-        since = pl.DataFrame({"seed": pl.Series(result.seeds, dtype=pl.UInt64), "since": begin})
+        seeds = pl.Series(result.seeds, dtype=pl.UInt64)
+        since = pl.DataFrame({"seed": seeds, "since": seconds(since)})
     number = ((t - first) / width - MICRO).ceil().clip(lower_bound=0).cast(pl.Int64)
     ends = _last_windows(result, width, since, whole=whole)
     before = (

@@ -61,8 +61,8 @@ class Swept:
         count, first = len(self.invalid), next(iter(self.invalid), "")
         told = f"{count} run(s) are invalid and left out: {first}"
         said = [f"{told}; the same command makes them again"] if count else []
-        kept = f"{self.dataset.folder}: {self.hidden:,} earlier run(s) stay there and are in no table"
-        reason = "this command does not ask for their points or seeds, or they are of another version"
+        kept = f"{self.dataset.folder}: {self.hidden:,} earlier run(s) stay and are in no table"
+        reason = "they have other points or seeds than this command, or another version"
         return said + ([f"{kept}: {reason}"] if self.hidden else [])
 
 

@@ -14,12 +14,12 @@ from matplotlib.ticker import LogLocator, NullFormatter
 
 from dumbbell import figures
 from dumbbell.display import Column, common_unit, format_setting
-from dumbbell.errors import DumbbellError, ResultError, unknown
+from dumbbell.errors import DumbbellError, ExperimentError, ResultError, unknown
 from dumbbell.experiment.model import without_options
 from dumbbell.figures import FAINT, room, spread
 from dumbbell.metrics import means_over_seeds, over_flows
 from dumbbell.sweeps.dataset import Dataset
-from dumbbell.sweeps.plan import METRICS, measured
+from dumbbell.sweeps.plan import METRICS, OF_SOME, measured
 from dumbbell.sweeps.query import QueryError, query, quoted
 
 if TYPE_CHECKING:
@@ -66,10 +66,8 @@ VALUE: Final = "(value)"
 
 _TOGETHER: Final = "\nall flows of an algorithm together"
 _DELAY: Final = "queue_delay_mean"
-_SHARE: Final = re.compile(r"share of (.+)")
-"""The metric that is the share of an algorithm in the data that all flows delivered."""
 _FAIR: Final = "(fair share)"
-"""The column beside that metric: the share of the algorithm's flows in all flows."""
+"""The column beside the share of some flows: the part that they are of all flows."""
 
 
 def draw(
@@ -88,9 +86,8 @@ def draw(
     The figure is one of `FIGURES`: by default a heat map if there are two axes of numbers, else
     lines. `x` and `y` are axes; `by` is the axis whose values are told apart, or ``cc``: the
     algorithms, whose flows in a run are then taken together; by default the first axis that is
-    text, else one with few values. `metric` is a column of ``runs``, an SQL expression of several,
-    or ``share of bbr3``: the share of an algorithm in the data that all flows delivered. `where`
-    says in SQL which runs; `width` is in inches.
+    text, else one with few values. `metric` is as for `chart_of`. `where` says in SQL which runs;
+    `width` is in inches.
     """
     dataset = Dataset(folder)
     axes = dataset.axes
@@ -105,7 +102,7 @@ def draw(
     metric = metric or ("jain" if dataset.table("runs")["jain"].count() else "throughput")
     if kind == "heat":
         x, y = _heat_axes(list(axes), x, y)
-        return kind, _heat(_chart(dataset, metric, None, where), dataset.plan, x, y, width)
+        return kind, _heat(chart_of(dataset, metric, None, where), dataset.plan, x, y, width)
     by = by or next((name for name in axes if name not in numbers), None)
     if kind == "lines":
         x = x or next((name for name in numbers if name != by), None)
@@ -113,19 +110,19 @@ def draw(
     by = by or next(few, None)
     figure, [[panel]] = figures.panels(width=width, height=3.2 * figures.flattened(width))
     if kind == "delay":
-        chart = _chart(dataset, "throughput", by, where, _DELAY)
+        chart = chart_of(dataset, "throughput", by, where, _DELAY)
         chart.delays(panel)
         with room.laid_out(figure):
             chart.separate(panel)
     elif kind == "cdf":
-        _finite(_chart(dataset, metric, by, where)).distributions(panel)
+        _finite(chart_of(dataset, metric, by, where)).distributions(panel)
     elif kind == "boxes":
-        _finite(_chart(dataset, metric, by, where)).boxes(panel)
+        _finite(chart_of(dataset, metric, by, where)).boxes(panel)
     elif x is None or x not in numbers:
         problem = "lines need an axis of numbers"
         raise DumbbellError(f"{problem}; name it with --x, or draw boxes")
     else:
-        chart = _chart(dataset, metric, by, where)
+        chart = chart_of(dataset, metric, by, where)
         _refuse_mixed(chart, "lines", x=x, by=by)
         chart.lines(panel, x)
     of = by if kind == "boxes" else x if kind == "lines" else None
@@ -152,7 +149,12 @@ def holds_algorithms(axis: Mapping[str, str | None]) -> bool:
 
 def share_column(cc: str) -> Column:
     """How the share of an algorithm in the data that all flows delivered is shown."""
-    return Column.of("share", title=f"{figures.style_of(cc).label}'s share of the data")
+    return _column_of("share", figures.style_of(cc).label)
+
+
+def _column_of(metric: str, whose: str) -> Column:
+    titles = {"share": f"{whose}'s share of the data"}
+    return Column.of(metric, title=titles.get(metric, f"{Column.of(metric).title} of {whose}"))
 
 
 @dataclass(frozen=True)
@@ -316,35 +318,40 @@ class Chart:
         return {name: (rows[VALUE] * scale).to_list() for name, rows in self.groups.items()}
 
 
-def _chart(dataset: Dataset, metric: str, by: str | None, where: str | None, *more: str) -> Chart:
-    """The runs of a sweep that have a value of a metric, and of `more` columns."""
-    sql, key, column, fair = quoted(metric), metric, Column.of(metric), "null"
-    axes, tables = dataset.axes, {}
-    if found := _SHARE.fullmatch(metric):
-        if by is not None and by not in axes:
-            problem = (
-                f'--by {by}: "{metric}" is of all flows of a run, the same for every algorithm'
-            )
-            raise DumbbellError(f"{problem}; leave --by {by} out, or write --metric throughput")
-        cc = _algorithm(dataset, found[1])
-        key, column = "share", share_column(cc)
-        cc = cc.replace("'", "''")
-        same = "flows.point = runs.point and flows.seed = runs.seed"
-        sql, fair = (
-            f"(select {total} filter (cc = '{cc}') / {total} from flows where {same})"
-            for total in ("sum(delivered)", "count(*)")
-        )
-    elif metric not in METRICS and metric not in (every := dataset.table("runs")).columns:
-        if metric.isidentifier():
-            problem = unknown("metric of a run", metric, measured(every))
-            raise DumbbellError(f"--metric: {problem}")
-        sql, key, column = metric, "value", Column(metric)
+def chart_of(
+    dataset: Dataset, metric: str, by: str | None = None, where: str | None = None, *more: str
+) -> Chart:
+    """The runs of a sweep that have a value of a metric, and of `more` columns.
+
+    A metric is a column of ``runs``, an SQL expression of several, or one of some flows: ``share of
+    bbr3`` is their share in the data that all flows delivered, ``throughput of bbr3`` what they
+    achieved together. The flows are those of an algorithm or of a ``[[flow]]`` table, or one.
+
+    Raises:
+        ExperimentError: If there is no such metric.
+    """
+    sql, key, column = quoted(metric), metric, Column.of(metric)
+    axes, tables, every = dataset.axes, {}, dataset.table("runs")
+    fair = quoted(_FAIR) if metric.startswith("share of ") else "null"
     if by is not None and by not in axes:
         groups = over_flows(dataset.table("flows"), ["run", by])
         known = [name for name in METRICS if name in groups.columns]
         if metric in METRICS and metric not in known:
-            raise DumbbellError(f"--metric: {unknown('metric of algorithms', metric, known)}")
+            raise ExperimentError(unknown("metric of algorithms", metric, known), key="metric")
         tables["runs"] = dataset.plan.join(groups, on="run", maintain_order="left_right")
+    if found := OF_SOME.fullmatch(metric):
+        if by is not None and by not in axes:
+            problem = f'by {by}: "{metric}" is of a run, the same for every algorithm'
+            raise DumbbellError(f"{problem}; leave --by {by} out, or write --metric throughput")
+        key, whose, values = _of_some(dataset, *found.groups())
+        column = _column_of(key, whose)
+        runs, values = tables.get("runs", every), values.rename({key: metric})
+        tables["runs"] = runs.join(values, on="run", how="left", maintain_order="left")
+    elif metric not in METRICS and metric not in every.columns:
+        if metric.isidentifier():
+            names = [*measured(every), "share of NAME"]
+            raise ExperimentError(unknown("metric of a run", metric, names), key="metric")
+        sql, key, column = metric, "value", Column(metric)
     columns = map(quoted, dict.fromkeys([*axes, *([by] if by else []), *more]))
     rows = f"from runs where {where or 'true'} order by point, seed"
     select = (
@@ -374,14 +381,34 @@ def _finite(chart: Chart) -> Chart:
     return chart
 
 
-def _algorithm(dataset: Dataset, name: str) -> str:
-    """An algorithm of a sweep by its name, or by that without options if there is one such."""
-    known = dataset.table("flows")["cc"].cast(pl.String).unique(maintain_order=True).to_list()
-    bases = {cc: without_options(cc) for cc in known}
+def _of_some(dataset: Dataset, metric: str, name: str) -> tuple[str, str, pl.DataFrame]:
+    """A metric of some flows, what these are called, and its value by run."""
+    flows = dataset.table("flows").with_columns(pl.col("flow", "cc").cast(pl.String))
+    whose, some = _flows_of(flows, name)
+    whole = pl.col("delivered").sum().over("run")
+    fair = some.cast(pl.Float64).mean().over("run").alias(_FAIR)
+    flows = flows.with_columns(fair, share=pl.col("delivered") / whole).filter(some)
+    shares = flows.group_by("run", maintain_order=True).agg(pl.sum("share"), pl.first(_FAIR))
+    values = over_flows(flows, ["run"]).join(shares, on="run")
+    known = [column for column in values.columns if column not in ("run", _FAIR)]
+    if metric not in known:
+        raise ExperimentError(unknown("metric of flows", metric, known), key="metric")
+    return metric, whose, values.select("run", metric, _FAIR)
+
+
+def _flows_of(flows: pl.DataFrame, name: str) -> tuple[str, pl.Expr]:
+    """The flows of an algorithm, with or without its options, of a [[flow]] table, or one."""
+    algorithms, names = (flows[key].unique(maintain_order=True).to_list() for key in ("cc", "flow"))
+    bases = {cc: without_options(cc) for cc in algorithms}
     same = [cc for cc, base in bases.items() if name in (base, base.rpartition(":")[2])]
-    if name not in known and len(same) != 1:
-        raise DumbbellError(f"--metric: {unknown('algorithm of the sweep', name, known)}")
-    return name if name in known else same[0]
+    if name in algorithms or len(same) == 1:
+        cc = name if name in algorithms else same[0]
+        return figures.style_of(cc).label, pl.col("cc") == cc
+    members = [one for one in names if re.fullmatch(rf"{re.escape(name)}(-\d+)?", one)]
+    if not members:
+        known = dict.fromkeys([*algorithms, *names])
+        raise ExperimentError(unknown("algorithm or flow", name, list(known)), key="metric")
+    return name, pl.col("flow").is_in(members)
 
 
 def _named_in(where: str, axes: Iterable[str]) -> list[str]:

@@ -42,6 +42,9 @@ def measured(runs: pl.DataFrame) -> list[str]:
     return [*METRICS, *(name for name in more if name in runs.columns)]
 
 
+OF_SOME: Final = re.compile(r"(\w+) of (.+)")
+"""A metric of some flows of a run, such as their share in the data that all flows delivered."""
+
 _TAKEN: Final = frozenset({"run", "point", "seed", "seeds", *METRICS})
 """The columns of ``runs`` and of what is printed of it that are no axes."""
 
@@ -115,7 +118,8 @@ class Sweep:
     def __init__(self, text: str, name: str, overrides: Sequence[str], axes: Axes | None) -> None:
         """Reads the text of the file `name`; see `load`."""
         self._environment = Environment(Path(name).parent)
-        axes, overrides = _pinned(text, axes, overrides)
+        if axes is None:
+            axes, overrides = _pinned(text, overrides)
         instead = None if axes is None else as_json(axes)
         with experiment_errors(self._environment):
             self._parsed = _core.ParsedSweep.from_toml(
@@ -212,14 +216,12 @@ class Sweep:
         columns = (zip(*part, strict=True) for part in self._blocks())
         values = [[written for written, _ in column] for part in columns for column in part]
         axes = zip(self.axes, values, strict=True)
-        if loose := [(axis.key, given[0]) for axis, given in axes if len(set(given)) > 1]:
-            advice = " ".join(
-                f"--set {quote(f'{key}={value.strip(chr(34))}')}" for key, value in loose
-            )
-            problem = f"has several values of {', '.join(key for key, _ in loose)}; choose one of each"
-            raise ExperimentError(
-                f"{problem}, such as {advice}, or run all with `dumbbell sweep`", key="sweep"
-            )
+        loose = {axis.key: given[0] for axis, given in axes if len(set(given)) > 1}
+        if loose:
+            sets = (quote(f"{key}={value.strip(chr(34))}") for key, value in loose.items())
+            problem = f"has several values of {', '.join(loose)}; choose one of each, such as"
+            advice = f"{' '.join(f'--set {one}' for one in sets)}, or run all with `dumbbell sweep`"
+            raise ExperimentError(f"{problem} {advice}", key="sweep")
         return self.experiment(0)
 
     def draw(self, place: Sequence[float]) -> list[str]:
@@ -242,41 +244,42 @@ class Sweep:
                     yield [tuple(map(self._parsed.draw, axes, row)) for row in shares]
 
 
-def _pinned(
-    text: str, axes: Axes | None, overrides: Sequence[str]
-) -> tuple[Axes | None, list[str]]:
-    """The axes, those that assignments name with one value each, and the other assignments."""
-    tables: Axes | None = axes
-    pins = {key.strip(): one for one in overrides if (key := one.partition("=")[0])}
-    if pins and axes is None:
+def _pinned(text: str, overrides: Sequence[str]) -> tuple[Axes | None, list[str]]:
+    """The axes of a file with those that assignments name at one value, and other assignments.
+
+    Without such an assignment the axes are None: those of the file.
+    """
+    tables: Any = None
+    if overrides:
         with suppress(tomllib.TOMLDecodeError):  # told by who reads it all
             tables = tomllib.loads(text).get("sweep")
+    parts = (one.partition("=") for one in overrides)
+    pins = {key.strip(): _value(value.strip()) for key, _, value in parts}
     found: set[str] = set()
-    blocks = tables if isinstance(tables, list) else [tables]
-    new = [_pin(block, pins, found) if isinstance(block, dict) else block for block in blocks]
-    if not found:
-        return axes, list(overrides)
+    for table in tables if isinstance(tables, list) else [tables]:
+        if isinstance(table, dict):
+            found |= _pin(table, pins, is_zip=table.get("combine") == "zip")
     left = [one for one in overrides if one.partition("=")[0].strip() not in found]
-    return (new if isinstance(tables, list) else new[0]), left
+    return (tables if found else None), left
 
 
-def _pin(table: dict[str, Any], pins: dict[str, str], found: set[str]) -> dict[str, Any]:
-    """A ``[sweep]`` table whose axes have the values of `pins`; adds the keys that it `found`."""
-
-    def pinned(key: str, axis: Any) -> Any:
+def _pin(
+    table: dict[str, Any], pins: dict[str, Any], *, is_zip: bool, within: str = ""
+) -> set[str]:
+    """Gives axes of a ``[sweep]`` table the values of `pins`; returns the keys of these axes."""
+    found = set()
+    for part, axis in table.items():
+        key = f"{within}{part}"
         if isinstance(axis, dict) and not axis.keys() & {"values", "from", "to"}:
-            return {name: pinned(f"{key}.{name}", inner) for name, inner in axis.items()}
-        if key not in pins or not isinstance(axis, dict | list):
-            return axis
-        found.add(key)
-        given = axis if isinstance(axis, dict) else {"values": axis}
-        value = _value(pins[key].partition("=")[2].strip())
-        # Axes that are zipped have as many values each.
-        count = len(given.get("values", ())) or given.get("points", 1)
-        values = [value] * (count if table.get("combine") == "zip" else 1)
-        return {"values": values} | {name: given[name] for name in ("name",) if name in given}
-
-    return {key: pinned(key, axis) for key, axis in table.items()}
+            found |= _pin(axis, pins, is_zip=is_zip, within=f"{key}.")
+        elif isinstance(axis, dict | list) and key in pins:
+            given: dict[str, Any] = axis if isinstance(axis, dict) else {"values": axis}
+            # Axes that are zipped have as many values each.
+            count = (len(given.get("values", ())) or given.get("points", 1)) if is_zip else 1
+            name = {"name": given["name"]} if "name" in given else {}
+            table[part] = {"values": [pins[key]] * count, **name}
+            found.add(key)
+    return found
 
 
 def _value(text: str) -> Any:

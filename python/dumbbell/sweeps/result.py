@@ -7,7 +7,7 @@ import tempfile
 import weakref
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -23,7 +23,7 @@ from dumbbell.results.result import Result
 from dumbbell.results.summary import in_notebook, means
 from dumbbell.sweeps.dataset import Dataset, is_dataset
 from dumbbell.sweeps.drive import run_sweep
-from dumbbell.sweeps.figures import VALUE, Chart
+from dumbbell.sweeps.figures import VALUE, chart_of
 from dumbbell.sweeps.plan import Axis, Sweep, measured
 
 if TYPE_CHECKING:
@@ -90,6 +90,47 @@ class SweepResult:
         kept = self.runs.select("seed", *self.axes, *measured(self.runs))
         return metrics.means_over_seeds(kept, self.axes, ci=ci)
 
+    def means(self, metric: str) -> pl.DataFrame:
+        """The mean of a metric at each point, with its 95 % interval (Student's t).
+
+        Args:
+            metric: As for `plot`, such as ``"utilisation"``, ``"share of bbr3"``, ``"throughput of
+                bbr3"``. What stands behind ``of`` is an algorithm, the name of a ``[[flow]]``
+                table, or that of a flow.
+
+        Returns:
+            A row for each point, with the axes and the columns mean, low, high (null with one
+            seed), in the units of `runs`, and n, the number of runs.
+
+        Raises:
+            DumbbellError: If there is no such metric.
+        """
+        _, points, found = self._means(metric)
+        ends = {"mean": "value", "low": "low", "high": "high"}
+        return points.with_columns(
+            *(
+                pl.Series(name, [getattr(one, end) for one in found], dtype=pl.Float64)
+                for name, end in ends.items()
+            ),
+            n=pl.Series([len(one.runs) for one in found]),
+        )
+
+    def means_table(self, metric: str) -> Table:
+        """The same as a table to show."""
+        column, points, found = self._means(metric)
+        axes = {name: axis["unit"] for name, axis in self.dataset.axes.items()}
+        settings = [format_settings(points[name].to_list(), unit) for name, unit in axes.items()]
+        shown = replace(column, number=True, priority=1)
+        columns = [*map(Column, axes), shown, Column("Runs", number=True)]
+        rows = zip(*settings, found, [len(one.runs) for one in found], strict=True)
+        return Table(columns, list(rows))
+
+    def _means(self, metric: str) -> tuple[Column, pl.DataFrame, list[metrics.Estimate]]:
+        chart = chart_of(self.dataset, metric)
+        points = chart.runs.group_by(self.axes, maintain_order=True).agg(VALUE)
+        found = [metrics.mean(values, chart.metric) for values in points[VALUE].to_list()]
+        return chart.column, points.select(self.axes), found
+
     def plot(
         self, x: str, y: str = "throughput", *, by: str | None = None, ax: Axes | None = None
     ) -> Axes:
@@ -100,7 +141,8 @@ class SweepResult:
 
         Args:
             x: The axis from left to right.
-            y: The metric, a column of `runs`.
+            y: The metric, as for ``dumbbell plot``: a column of `runs`, ``"share of bbr3"``, or an
+                SQL expression.
             by: What has a line each: another axis, or ``"cc"``, the algorithms, whose flows at a
                 point are then taken together; one line if not given.
             ax: The Matplotlib axes to draw on; new ones if not given.
@@ -114,17 +156,11 @@ class SweepResult:
         for axis, known in ((x, self.axes), (by, list(dict.fromkeys([*self.axes, "cc"])))):
             if axis is not None and axis not in known:
                 raise DumbbellError(unknown("axis", axis, known))
-        table = self.runs
-        if by is not None and by not in self.axes:
-            table = metrics.over_flows(self.flows, ["point", "seed", *self.axes, by])
-        known = [name for name in measured(self.runs) if name in table.columns]
-        if y not in known:
-            raise DumbbellError(unknown("metric", y, known))
-        runs = table.drop_nulls(y).rename({y: VALUE})
+        chart = chart_of(self.dataset, y, by)
         with figures.styled():
             if ax is None:
                 _, [[ax]] = figures.panels(make=figures.pyplot_figure())
-            Chart(runs, self.dataset.axes, by, y, Column.of(y)).lines(ax, x)
+            chart.lines(ax, x)
         return ax
 
     def table(self) -> Table:
