@@ -20,6 +20,8 @@ def test_the_interval_of_a_mean_ends_where_the_range_of_its_metric_does() -> Non
         assert intervals.mean(shares, metric).high == 1
     assert intervals.mean([0.0, 0.0, 3.0], "throughput").low == 0
     assert (intervals.mean([-2.0, 0.0, 1.0], "harm").low or 0) < -2
+    assert intervals.mean([0.26, 0.9, 1.0], "jain", lowest=0.25).low == 0.25
+    assert intervals.median([5.0, 6, 10, 0, 4, 0], limit=50).low == 0
     above = intervals.mean([1.02, 1.04], "utilisation")
     assert above.high == above.value, "an end is never on the wrong side of the mean"
 

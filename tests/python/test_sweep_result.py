@@ -13,6 +13,7 @@ import pytest
 import dumbbell
 from dumbbell import DumbbellError, Experiment, ExperimentError, Flow, Link, metrics
 from dumbbell.cli.app import app
+from dumbbell.results.summary import means
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -151,3 +152,14 @@ def test_axes_that_are_wrong_or_missing_are_named() -> None:
         dumbbell.sweep(EXPERIMENT)
     with pytest.raises(ExperimentError, match=r"link\.l\.rat"):
         dumbbell.sweep(EXPERIMENT, {"link.l.rat": ["5 Mbit/s"]})
+
+
+def test_no_interval_is_below_what_its_quantity_can_be(swept: dumbbell.SweepResult) -> None:
+    least = swept.summary(ci=True).filter(pl.col("jain_low") < 0.5)
+    assert least.is_empty()
+    unlike = pl.DataFrame({"seed": [1, 2], "jain": [0.5, 1.0], "jain_least": [0.5, 0.5]})
+    assert metrics.means_over_seeds(unlike, [], ci=True).row(0) == (0.75, 0.5, 1.0)
+    rtt = pl.DataFrame({"flow": ["a"] * 2, "rtt_mean": [0.04, 0.09], "rtt_mean_least": [0.04] * 2})
+    [[_, found]] = means(rtt, ["flow"], ["rtt_mean"])
+    assert isinstance(found, metrics.Estimate)
+    assert found.low == 0.04

@@ -133,7 +133,7 @@ def _show(result: Result, written: Experiment, until: Until | None) -> None:
         output.print_table(title, table)
     notes = []
     if len(result.flow_names) > 1:
-        notes.append(_together(runs))
+        notes.append(_together(metrics.with_least(runs, flows)))
     if result.transfers.width:
         notes += still_running(metrics.transfer_summary(result))
     notes += [*spans(result), *_bdp(written, result.experiment)]
@@ -176,11 +176,13 @@ def _together(runs: pl.DataFrame) -> str:
 
 
 def _mean(runs: pl.DataFrame, metric: str) -> str:
-    from dumbbell.display import Column
-    from dumbbell.metrics import mean
+    import polars as pl
 
-    known = runs[metric].drop_nulls().to_list()
-    return Column.of(metric).format(mean(known, metric) if known else None)
+    from dumbbell.display import Column
+    from dumbbell.results.summary import means
+
+    [[_, found]] = means(runs.with_columns(together=pl.lit("")), ["together"], [metric])
+    return Column.of(metric).format(found)
 
 
 def _bdp(written: Experiment, resolved: Experiment) -> list[str]:

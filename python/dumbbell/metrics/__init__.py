@@ -11,7 +11,7 @@ from dumbbell.metrics.convergence_times import (
     fair_time,
     share_variance,
 )
-from dumbbell.metrics.fairness import fairness, harm, jain, jain_over_time
+from dumbbell.metrics.fairness import fairness, harm, jain, jain_over_time, with_least
 from dumbbell.metrics.intervals import Estimate, mean, means_over_seeds, median
 from dumbbell.metrics.links import drain_times, link_summary, link_windows, utilisation
 from dumbbell.metrics.media import FRAME_METRICS, frame_delays, frame_summary
@@ -111,4 +111,5 @@ __all__ = [
     "whole_width",
     "window_width",
     "windows",
+    "with_least",
 ]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from dumbbell.metrics.intervals import LEAST
 from dumbbell.metrics.rates import Moment, Runs, SampledRuns, rates_between, seconds, windows
 from dumbbell.metrics.transfers import competing
 
@@ -53,6 +54,18 @@ def fairness(result: Runs) -> pl.DataFrame:
     rows = [(seed, index.get(seed)) for seed in every]
     found = pl.DataFrame(rows, schema={"seed": pl.UInt64, "jain": pl.Float64}, orient="row")
     return found.with_columns(pl.col("jain").fill_nan(None))
+
+
+def with_least(runs: pl.DataFrame, flows: pl.DataFrame, by: str = "seed") -> pl.DataFrame:
+    """Runs with the column ``jain_least``: 1 / n, the least that Jain's index of n flows can be.
+
+    Args:
+        runs: A row a run.
+        flows: A row for each flow of these runs.
+        by: The column that names runs of the same flows.
+    """
+    least = flows.group_by(by).agg((1 / pl.col("flow").n_unique()).alias(f"jain{LEAST}"))
+    return runs.join(least, on=by, how="left", maintain_order="left")
 
 
 def jain_over_time(

@@ -164,7 +164,7 @@ def median(
 
     Args:
         runs: One value a run; None for a run beyond the limit of observation.
-        limit: Where observation ended.
+        limit: Where observation ended, for times: their interval begins at 0 at the earliest.
         confidence: How often such intervals contain the true median.
 
     Raises:
@@ -180,7 +180,8 @@ def median(
     else:
         half = _MEDIAN_OVER_MEAN * _half_interval(values, confidence)
         low, high = value - half, value + half
-        high = math.inf if limit is not None and high > limit else high
+        if limit is not None:
+            low, high = max(low, 0.0), math.inf if high > limit else high
     return Estimate(_seen(value), _seen(low), _seen(high), single, limit)
 
 
@@ -210,7 +211,7 @@ def redraws(runs: Sequence[float | None], count: int, stream: int = 0) -> Number
     return np.asarray(np.median(values) + _MEDIAN_OVER_MEAN * student)
 
 
-def mean(runs: Sequence[float], metric: str = "") -> Estimate:
+def mean(runs: Sequence[float], metric: str = "", *, lowest: float = -math.inf) -> Estimate:
     """Estimates the mean of independent runs with Student's t interval.
 
     Formula: ``mean -+ t s / sqrt(n)``, where ``s`` is the standard deviation of the runs and ``t``
@@ -224,6 +225,7 @@ def mean(runs: Sequence[float], metric: str = "") -> Estimate:
         metric: What they are, a key of `dumbbell.display.COLUMNS`: the interval ends where the
             range of the metric does, such as at a utilisation of 1. True means lie in that range,
             so the interval covers them as often.
+        lowest: What is known of these runs beside that, such as 1 / n for Jain's index of n flows.
 
     Raises:
         ValueError: If there is no run, or one is not a number.
@@ -236,7 +238,7 @@ def mean(runs: Sequence[float], metric: str = "") -> Estimate:
         return Estimate(value, None, None, tuple(values.tolist()))
     half = _half_interval(values)
     column = Column.of(metric)
-    low, high = max(value - half, column.lowest), min(value + half, column.highest)
+    low, high = max(value - half, column.lowest, lowest), min(value + half, column.highest)
     return Estimate(value, min(low, value), max(high, value), tuple(values.tolist()))
 
 
@@ -244,7 +246,8 @@ def means_over_seeds(runs: pl.DataFrame, by: Sequence[str], *, ci: bool = False)
     """The means of all numbers of a table over its seeds.
 
     Args:
-        runs: Rows with a column ``seed``; nulls are left out of the means.
+        runs: Rows with a column ``seed``; nulls are left out of the means. A column such as
+            ``jain_least`` has what the column ``jain`` cannot be less than.
         by: The columns that name a group.
         ci: Whether to add the ends of the 95 % intervals (see `mean`).
 
@@ -256,8 +259,8 @@ def means_over_seeds(runs: pl.DataFrame, by: Sequence[str], *, ci: bool = False)
     groups = runs.group_by(by, maintain_order=True).agg(numbers.drop_nulls())
     columns = groups.select(by).get_columns()
     ends = {"": "value", "_low": "low", "_high": "high"} if ci else {"": "value"}
-    for series in groups.drop(by):
-        found = [mean(values, series.name) if values else None for values in series.to_list()]
+    for series in groups.select(cs.list() - cs.ends_with(LEAST)):
+        found = estimates(groups, series.name)
         columns += [
             pl.Series(
                 f"{series.name}{suffix}", [getattr(one, end, None) for one in found], pl.Float64
@@ -265,6 +268,21 @@ def means_over_seeds(runs: pl.DataFrame, by: Sequence[str], *, ci: bool = False)
             for suffix, end in ends.items()
         ]
     return pl.DataFrame(columns)
+
+
+LEAST: Final = "_least"
+"""How the name of a column ends that has what another column cannot be less than."""
+
+
+def estimates(groups: pl.DataFrame, metric: str) -> list[Estimate | None]:
+    """The mean of a metric in each row of a table, whose columns are lists of numbers.
+
+    A row without a number has none. See `means_over_seeds` for columns such as ``jain_least``.
+    """
+    least = groups[name].list.min() if (name := f"{metric}{LEAST}") in groups.columns else ()
+    lowest = [-math.inf if one is None else one for one in least] or [-math.inf] * groups.height
+    pairs = zip(groups[metric].to_list(), lowest, strict=True)
+    return [mean(values, metric, lowest=low) if values else None for values, low in pairs]
 
 
 def _half_interval(values: Numbers, confidence: float = _CONFIDENCE) -> float:

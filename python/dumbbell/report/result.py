@@ -85,7 +85,7 @@ def _overview(summary: Summary, experiment: Experiment) -> list[list[Cell]]:
     flows = pl.col("flow").cast(pl.String).replace_strict(labels, return_dtype=pl.String)
     together = metrics.over_flows(summary.flows.with_columns(flows), ["flow", "cc", "seed"])
     used = summary.links.group_by("seed").agg(pl.col("utilisation").max())
-    for table in (used, summary.jain):
+    for table in (used, metrics.with_least(summary.jain, summary.flows)):
         together = together.join(table, on="seed", how="left", maintain_order="left")
     rows = means(together, ["flow", "cc"], SHOWN)
     among = [str(cc) for _, cc, *_ in rows]

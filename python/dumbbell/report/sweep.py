@@ -124,7 +124,7 @@ _OF_ALGORITHMS: Final = (
 
 
 def _by_point(dataset: Dataset, runs: pl.DataFrame) -> Table:
-    axes = dataset.axes
+    axes, runs = dataset.axes, metrics.with_least(runs, dataset.table("flows"), "run")
     columns = [Column(name, number=said["unit"] is not None) for name, said in axes.items()]
     places = runs.group_by("point", maintain_order=True).agg(pl.col(list(axes)).first())
     settings = [_named(axes[name], places[name].to_list()) for name in axes]

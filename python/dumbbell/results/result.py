@@ -136,6 +136,7 @@ class Result:
             return metrics.means_over_seeds(kept, ["cc"], ci=ci)
         if by == "run":
             kept = metrics.run_summary(self, flows, metrics.link_summary(self))
+            kept = metrics.with_least(kept, flows)
             return metrics.means_over_seeds(kept, [], ci=ci)
         raise DumbbellError(unknown("summary", by, ["flow", "cc", "run"]))
 

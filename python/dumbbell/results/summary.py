@@ -10,6 +10,7 @@ from markupsafe import Markup
 
 from dumbbell import metrics
 from dumbbell.display import Cell, Column, Table
+from dumbbell.metrics.intervals import LEAST, estimates
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -146,6 +147,7 @@ def _flows(result: Result, summary: Summary, label: Callable[[str], str]) -> Tab
         .group_by(*by, "seed", maintain_order=True)
         .agg(
             pl.col([name for name in columns if name not in losses]).mean(),
+            pl.col("base_rtt").mean().alias(f"rtt_mean{LEAST}"),
             # The sum of nothing but nulls is 0; of flows that sent nothing there is no share.
             *(
                 pl.when(pl.col(name).count() > 0, sent > 0).then(pl.col(name).sum() / sent)
@@ -227,7 +229,8 @@ def _with_losses(result: Result) -> pl.DataFrame:
     """The summary of flows, with the share of losses that each can have."""
     sent = pl.col("sent")
     shares = {name: pl.when(sent > 0).then(lost / sent) for name, lost in _losses(result).items()}
-    return metrics.summary(result).with_columns(**shares)
+    summary = metrics.summary(result)
+    return summary.with_columns(pl.col("base_rtt").alias(f"rtt_mean{LEAST}"), **shares)
 
 
 def _beside(
@@ -256,18 +259,16 @@ def _beside(
 def means(table: pl.DataFrame, by: Sequence[str], columns: Sequence[str]) -> list[list[Cell]]:
     """A row for each group: what it is called, and the mean of each column with its interval.
 
-    Nulls are left out; a group without any value has None.
+    Nulls are left out; a group without any value has None. A column such as ``jain_least`` has what
+    another cannot be less than.
     """
+    least = [f"{name}{LEAST}" for name in columns if f"{name}{LEAST}" in table.columns]
     groups = table.group_by(by, maintain_order=True).agg(
-        pl.col(name).cast(pl.Float64).drop_nulls() for name in columns
+        pl.col(name).cast(pl.Float64).drop_nulls() for name in [*columns, *least]
     )
-    return [
-        [
-            *(str(row[name]) for name in by),
-            *(metrics.mean(row[name], name) if row[name] else None for name in columns),
-        ]
-        for row in groups.iter_rows(named=True)
-    ]
+    names = ([str(cell) for cell in groups[name]] for name in by)
+    found = (estimates(groups, name) for name in columns)
+    return [list(row) for row in zip(*names, *found, strict=True)]
 
 
 def notebook(result: Result) -> str:

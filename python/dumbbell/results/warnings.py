@@ -40,7 +40,7 @@ def identical_seeds(flows: pl.DataFrame) -> list[str]:
         return []
     where = f" at {same.height:,} of {of.height:,} point(s)" if "point" in flows.columns else ""
     reason = "nothing in the experiment is random, and intervals have no width"
-    seeds = same["seeds"].max()
+    seeds = max(same["seeds"].to_list())
     return [f"all {seeds} seeds have the same result{where}: {reason}; set start_jitter"]
 
 

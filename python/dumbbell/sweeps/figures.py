@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from dumbbell.errors import DumbbellError, ExperimentError, ResultError, unknown
 from dumbbell.experiment.model import without_options
 from dumbbell.figures import FAINT, room, spread
 from dumbbell.metrics import means_over_seeds, over_flows
+from dumbbell.metrics.intervals import LEAST
 from dumbbell.sweeps.dataset import Dataset
 from dumbbell.sweeps.plan import METRICS, OF_SOME, measured
 from dumbbell.sweeps.query import QueryError, query, quoted
@@ -166,6 +168,7 @@ class Chart:
     by: str | None  # what has a colour for each value, an axis or ``cc``; None for nothing
     metric: str  # the key of the metric in `dumbbell.display.COLUMNS`, if it has one
     column: Column  # how the metric is shown
+    least: float  # what no mean of it can be less than
     fair: float | None = None  # the fair share, as shown, if the metric is a share and all have one
 
     @cached_property
@@ -241,7 +244,11 @@ class Chart:
         at = {place: number if unit is None else place for number, place in enumerate(places)}
         lines = {}
         for name, rows in self.groups.items():
-            values = rows.select(pl.col(x).alias("x"), pl.col(VALUE).alias(self.metric))
+            values = rows.select(
+                pl.col(x).alias("x"),
+                pl.col(VALUE).alias(self.metric),
+                pl.lit(self.least).alias(f"{self.metric}{LEAST}"),
+            )
             found = means_over_seeds(values, ["x"], ci=True)
             found.columns = ["x", "value", "low", "high"]
             found = found.with_columns(pl.Series("x", [at[place] for place in found["x"]]))
@@ -369,7 +376,10 @@ def chart_of(
         raise ResultError(f"{dataset.folder}: no run there has a value of {metric}")
     fair_shares = runs[_FAIR].cast(pl.Float64).unique()
     one = fair_shares.item() if len(fair_shares) == 1 else None
-    return Chart(runs, axes, by, key, column, None if one is None else one * column.scale)
+    fair_share = None if one is None else one * column.scale
+    flows = dataset.table("flows").group_by("run").len() if metric == "jain" else None
+    least = -math.inf if flows is None else 1 / float(flows["len"].max() or 1)  # type: ignore[arg-type]
+    return Chart(runs, axes, by, key, column, least, fair_share)
 
 
 def _finite(chart: Chart) -> Chart:

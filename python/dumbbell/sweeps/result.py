@@ -24,7 +24,7 @@ from dumbbell.results.summary import in_notebook, means
 from dumbbell.sweeps.dataset import Dataset, is_dataset
 from dumbbell.sweeps.drive import run_sweep
 from dumbbell.sweeps.figures import VALUE, chart_of
-from dumbbell.sweeps.plan import Axis, Sweep, measured
+from dumbbell.sweeps.plan import Axis, Sweep
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -87,7 +87,7 @@ class SweepResult:
             ci: Whether to add the ends of the 95 % interval of every mean (Student's t), as
                 columns ``..._low`` and ``..._high``; null with one seed.
         """
-        kept = self.runs.select("seed", *self.axes, *measured(self.runs))
+        kept = metrics.with_least(self.runs, self.flows, "run").drop("run", "point")
         return metrics.means_over_seeds(kept, self.axes, ci=ci)
 
     def means(self, metric: str) -> pl.DataFrame:
@@ -128,7 +128,10 @@ class SweepResult:
     def _means(self, metric: str) -> tuple[Column, pl.DataFrame, list[metrics.Estimate]]:
         chart = chart_of(self.dataset, metric)
         points = chart.runs.group_by(self.axes, maintain_order=True).agg(VALUE)
-        found = [metrics.mean(values, chart.metric) for values in points[VALUE].to_list()]
+        found = [
+            metrics.mean(values, chart.metric, lowest=chart.least)
+            for values in points[VALUE].to_list()
+        ]
         return chart.column, points.select(self.axes), found
 
     def plot(
@@ -182,7 +185,7 @@ class SweepResult:
 
     def _table(self, runs: pl.DataFrame, more_axes: Sequence[str]) -> Table:
         """The means of the first points of runs by the axes, and by more of their columns."""
-        shown = runs.with_columns(
+        shown = metrics.with_least(runs, self.flows, "run").with_columns(
             pl.Series(name, format_settings(runs[name].to_list(), axis["unit"]))
             for name, axis in self.dataset.axes.items()
         )
