@@ -46,12 +46,14 @@ class OverwriteError(ResultError):
     Attributes:
         option: The option of the command that names another path.
         is_replaceable: Whether there is such a request; else only another path mends it.
+        proposed: Another path to propose; empty if there is none.
     """
 
     def __init__(self, text: str, *, option: str = "--out", is_replaceable: bool = True) -> None:
         """An error that says `text`, which another path for `option` mends."""
         super().__init__(text)
         self.option, self.is_replaceable = option, is_replaceable
+        self.proposed = ""
 
 
 class ExperimentError(DumbbellError):

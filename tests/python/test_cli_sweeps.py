@@ -16,6 +16,7 @@ from command import DUMBBELL, complaint_of, dumbbell, output_of
 
 from dumbbell import Experiment, figures, metrics, run, sweep
 from dumbbell.figures import room
+from dumbbell.papers.registry import BY_NAME, PAPERS
 from dumbbell.sweeps.dataset import Dataset
 from dumbbell.sweeps.figures import draw
 from dumbbell.sweeps.plan import Sweep
@@ -513,3 +514,27 @@ def test_a_metric_is_queried_as_means_in_text_csv_and_latex(place: Path) -> None
     assert r"rate & cc & queue & CUBIC's share of the data (\%) & Runs \\" in tex
     sql = output_of("query", "select 1 as a_b", "small", "--latex", cwd=place)
     assert "a\\_b \\\\\n\\midrule\n1 \\\\\n\\bottomrule" in sql
+
+
+def test_a_folder_called_after_what_is_set_is_proposed(tmp_path: Path) -> None:
+    (tmp_path / "one.toml").write_text(ONE_RATE)
+    output_of("run", "one.toml", "--seeds", "1", cwd=tmp_path)
+    queue = ("run", "one.toml", "--seeds", "1", "--set", "link.bottleneck.queue=2 BDP")
+    said = complaint_of(*queue, cwd=tmp_path)
+    command = "dumbbell run one.toml --seeds 1 --set 'link.bottleneck.queue=2 BDP'"
+    proposed = f"{command} --out results/one-queue-2-BDP, or: {command} --overwrite"
+    assert said.endswith(f"; name another path with --out: {proposed}")
+    output_of(*queue, "--out", "results/one-queue-2-BDP", cwd=tmp_path)
+
+
+def test_the_list_of_figures_names_papers_and_a_paper_has_its_own(tmp_path: Path) -> None:
+    said = output_of("plot", "--list", cwd=tmp_path)
+    assert said.startswith("Of a result, for dumbbell plot FOLDER NAME:\n  overview: ")
+    names = ", ".join((*PAPERS, *BY_NAME))
+    assert said.endswith(f"\nOf a paper, for dumbbell plot PAPER --list: {names}\n")
+    assert "tein2 7: Throughput over the round-trip" in output_of(
+        "plot", "tein2", "--list", cwd=tmp_path
+    )
+    told = " ".join(output_of("reproduce", "--help", cwd=tmp_path).split())
+    assert f"these are five papers: {', '.join(PAPERS[:-1])} and {PAPERS[-1]}." in told
+    assert f"by their names alone: {' and '.join(BY_NAME)}." in told

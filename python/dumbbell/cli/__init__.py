@@ -70,9 +70,13 @@ def _tell_error(error: Exception) -> int:
         case TyperException():
             sys.stderr.write(_usage_error(error))
         case OverwriteError():
-            again = shlex.join(["dumbbell", *sys.argv[1:], "--overwrite"])
-            instead = f", or: {again}" if error.is_replaceable else ""
-            _tell(f"{error}; name another path with {error.option}{instead}")
+            same = ["dumbbell", *sys.argv[1:]]
+            told = f"{error}; name another path with {error.option}"
+            if error.proposed:
+                told += f": {shlex.join([*same, error.option, error.proposed])}"
+            if error.is_replaceable:
+                told += f", or: {shlex.join([*same, '--overwrite'])}"
+            _tell(told)
         case DumbbellError():
             _tell(error)
             return 1 if _is_of_algorithm(error) else 2

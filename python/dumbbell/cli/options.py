@@ -107,7 +107,7 @@ Papers = Annotated[
     list[str] | None,
     Argument(
         metavar="PAPER",
-        help="Ids or folders of papers; all built-in ones if none is named.",
+        help="Ids or folders of papers; all five if none is named.",
         autocompletion=_papers,
     ),
 ]
@@ -142,6 +142,22 @@ def named(*arguments: str, **others: str) -> Iterator[None]:
         if error.key not in options:
             raise
         raise ExperimentError(error.problem, key=options[error.key]) from None
+
+
+@contextmanager
+def proposing(file: Path, out: Path | None, assignments: list[str] | None) -> Iterator[None]:
+    """Proposes, without ``--out``, a folder called after the assignments if one is refused."""
+    try:
+        yield
+    except OverwriteError as error:
+        if out is None and assignments:
+            # "link.bottleneck.queue=2 BDP" is "queue-2-BDP".
+            keys = (one.partition("=")[0].strip().rpartition(".")[2] for one in assignments)
+            values = (one.partition("=")[2] for one in assignments)
+            parts = [f"{key}-{value}" for key, value in zip(keys, values, strict=True)]
+            name = re.sub(r"[^\w.]+", "-", "-".join([file.stem, *parts])).strip("-")
+            error.proposed = str(Path("results") / name)
+        raise
 
 
 def refuse_given(context: Context, options: tuple[str, ...], problem: str) -> None:

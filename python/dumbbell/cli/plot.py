@@ -70,7 +70,9 @@ def plot_folder(
     width: Annotated[str | None, Option(help="'single' or 'double' column, or '84mm'.")] = None,
     out: Annotated[Path | None, options.out("File; default: in FOLDER, or beside it.")] = None,
     overwrite: options.Overwrite = False,
-    list_all: Annotated[bool, Option("--list", help="List the figures there are.")] = False,
+    list_all: Annotated[
+        bool, Option("--list", help="List the figures there are; of FOLDER or a paper its own.")
+    ] = False,
 ) -> None:
     """Draw a figure of a result, a sweep or a paper."""
     from dumbbell import figures
@@ -140,9 +142,9 @@ def _file(stem: Path, kind: str) -> Path:
 
 
 def _list_figures(folder: Path | None) -> None:
-    """Prints the figures of a result, of a sweep, and of papers; of a folder only its own."""
+    """Prints the figures of results and sweeps, and which papers have some; of a folder its own."""
     from dumbbell.figures.result import FIGURES
-    from dumbbell.papers import available
+    from dumbbell.papers.registry import available, folders
     from dumbbell.sweeps.figures import FIGURES as OF_SWEEPS
 
     only = None if folder is None else _kind(folder)
@@ -155,11 +157,12 @@ def _list_figures(folder: Path | None) -> None:
         print_line()
     if only not in (None, "paper"):
         return
+    if folder is None:
+        print_text(f"Of a paper, for dumbbell plot PAPER --list: {', '.join(folders())}")
+        return
     print_line("Of papers that were reproduced, for dumbbell plot PAPER NAME:")
     for paper in available():
-        if folder is not None and folder.name != paper.id:
-            continue
-        for spec in paper.figures:
+        for spec in paper.figures if folder.name == paper.id else ():
             print_text(f"  {paper.id} {spec.id}: {spec.heading}")
 
 

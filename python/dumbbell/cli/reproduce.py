@@ -38,7 +38,11 @@ def reproduce_papers(
     dask: options.Dask = None,
     json: options.Json = False,
 ) -> None:
-    """Reproduce papers: published and measured numbers and figures."""
+    """Reproduce papers: published and measured numbers and figures.
+
+    Without a name, or with all, these are five papers: staggered-start, tein2, f-bbrv2, ar-udt and
+    dbac. Two more run by their names alone: bbrv3-promises and bbrv3-hardware.
+    """
     from dumbbell import papers
 
     options.refuse_existing(out, overwrite=True, folder=True)

@@ -55,6 +55,7 @@ def run_file(
     results = []
     with (
         options.named("metric", until="--until-ci"),
+        options.proposing(name, out, assignments),
         in_file(name),
         output.progress_bar(name.name) as progress,
     ):

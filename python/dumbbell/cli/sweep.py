@@ -64,7 +64,8 @@ def sweep_file(
         began = time.perf_counter()
         folder = options.folder_of(file, out, kind, alone=len(kinds) == 1)
         named = options.named("metric", "dask", until="--until-ci")
-        with named, _live(file.name, sweep) as (progress, finished):
+        proposing = options.proposing(file, out, assignments)
+        with named, proposing, _live(file.name, sweep) as (progress, finished):
             swept = run_sweep(
                 sweep,
                 folder,
