@@ -129,7 +129,7 @@ class Dataset:
         new = dict(_settings(tomllib.loads(text))) if there else {}
         varied = [axis["key"] or "" for axis in (*self.axes.values(), *axes.values())]
         changed = [
-            f"{key} is {there.get(key, 'not given')} there and {new.get(key, 'not given')} here"
+            f"{key} is {_short(there.get(key))} there and {_short(new.get(key))} here"
             for key in {**there, **new}
             if there.get(key) != new.get(key) and not any(fnmatchcase(key, one) for one in varied)
         ]
@@ -165,6 +165,11 @@ class Dataset:
         kept = _concat(files)
         plan = self.plan.drop([axis for axis in self.axes if axis in kept.columns])
         return plan.join(kept, on="run", how="inner", maintain_order="left_right")
+
+
+def _short(value: str | None) -> str:
+    """A value in a sentence; that of a key may be as long as a trace."""
+    return "not given" if value is None else value if len(value) <= 60 else f"{value[:57]}..."
 
 
 def _settings(content: dict[str, Any], within: str = "") -> Iterator[tuple[str, str]]:
