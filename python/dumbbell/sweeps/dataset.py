@@ -20,7 +20,7 @@ import os
 import re
 import shutil
 import tomllib
-from contextlib import AbstractContextManager, ExitStack, suppress
+from contextlib import AbstractContextManager, ExitStack
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
@@ -123,11 +123,12 @@ class Dataset:
 
     def refuse_another(self, text: str, axes: Axes) -> None:
         """Raises `OverwriteError` if a sweep with other axes is not of the same experiment."""
-        there: dict[str, str] = {}
-        with suppress(ResultError):  # what cannot be read is written anew
-            there = dict(_settings(self.toml[1]))
-        new = dict(_settings(tomllib.loads(text))) if there else {}
-        varied = [axis["key"] or "" for axis in (*self.axes.values(), *axes.values())]
+        try:
+            there, before = dict(_settings(self.toml[1])), self.axes
+        except ResultError:
+            return  # what cannot be read is written anew
+        new = dict(_settings(tomllib.loads(text)))
+        varied = [axis["key"] or "" for axis in (*before.values(), *axes.values())]
         changed = [
             f"{key} is {_short(there.get(key))} there and {_short(new.get(key))} here"
             for key in {**there, **new}
