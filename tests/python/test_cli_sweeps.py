@@ -168,7 +168,7 @@ def test_the_fair_share_is_that_of_the_flows(mixed: Path) -> None:
 def test_a_line_for_each_algorithm_says_what_it_takes_together(mixed: Path) -> None:
     lines = ("plot", mixed, "lines", "--x", "queue", "--by", "cc", "--where", "aqm = 'none'")
     said = complaint_of(*lines, "--metric", "share of cubic", cwd=mixed.parent)
-    assert said.startswith('--by cc: "share of cubic" is of all flows of a run')
+    assert said.startswith('--by: "share of cubic" is of a run, the same for every algorithm')
     assert said.endswith("leave --by cc out, or write --metric throughput")
     with figures.styled():
         where = "aqm = 'none'"

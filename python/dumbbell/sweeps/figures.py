@@ -348,8 +348,8 @@ def chart_of(
         tables["runs"] = dataset.plan.join(groups, on="run", maintain_order="left_right")
     if found := OF_SOME.fullmatch(metric):
         if by is not None and by not in axes:
-            problem = f'by {by}: "{metric}" is of a run, the same for every algorithm'
-            raise DumbbellError(f"{problem}; leave --by {by} out, or write --metric throughput")
+            problem = f'"{metric}" is of a run, the same for every algorithm; leave it out'
+            raise ExperimentError(f"{problem}, or take another metric", key="by")
         key, whose, values = _of_some(dataset, *found.groups())
         column = _column_of(key, whose)
         runs, values = tables.get("runs", every), values.rename({key: metric})
