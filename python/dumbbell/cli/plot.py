@@ -179,7 +179,7 @@ def _of_sweep(
     from dumbbell.sweeps.figures import draw
 
     width = width or figures.PAGE
-    with options.named("metric"):
+    with options.named("metric", "by"):
         name, figure = draw(folder, name, metric=metric, by=by, width=width, **choices)
     warn_of_missing_runs(folder)
     parts = [name] if name == "delay" else [name, _slug(metric or "jain")]
