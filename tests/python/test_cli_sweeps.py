@@ -169,7 +169,7 @@ def test_a_line_for_each_algorithm_says_what_it_takes_together(mixed: Path) -> N
     lines = ("plot", mixed, "lines", "--x", "queue", "--by", "cc", "--where", "aqm = 'none'")
     said = complaint_of(*lines, "--metric", "share of cubic", cwd=mixed.parent)
     assert said.startswith('--by: "share of cubic" is of a run, the same for every algorithm')
-    assert said.endswith("leave --by cc out, or write --metric throughput")
+    assert said.endswith("leave it out, or take another metric")
     with figures.styled():
         where = "aqm = 'none'"
         _, figure = draw(mixed, "lines", x="queue", by="cc", metric="throughput", where=where)

@@ -107,7 +107,7 @@ def part_of(
     if begin is None and end is None:
         return None, None
     first = float(result.warmups["since"].max()) if begin is None else begin  # type: ignore[arg-type]
-    last = result.links["t"].max()
+    last = None if result.links.is_empty() else result.links["t"].max()
     last = math.inf if last is None else float(last)  # type: ignore[arg-type]
     if not 0 <= first < min(last, math.inf if end is None else end):
         given = f"since = {first:g} s and until = {last if end is None else end:g} s"
