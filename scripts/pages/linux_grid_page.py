@@ -356,9 +356,10 @@ What runs and captures show of them:
 
 ## How it was measured
 
-All runs were made with one version of the emulator on a machine that did nothing else. (Its rests are
-[shorter now](../notes/2026-11-testbed.md#the-length-of-rests), so that new runs have packets less late.) A first run
-that was late was repeated up to three times. Cells that have none in time even so are left out.
+All runs were made with one version of the emulator on a machine that did nothing else. (Its rests
+are [shorter now](../notes/2026-11-testbed.md#the-length-of-rests): packets of new runs are less
+late.) A first run that was late was repeated up to three times. Cells that have none in time even
+so are left out.
 
 The cells and the tolerances were chosen before anything was run, except that three families were
 added later, on paths that had not been run. Before `reordering`, the simulator had had up to 80 %

@@ -144,7 +144,7 @@ def test_the_list_names_figures_of_results_and_of_every_paper(
     plot_folder()
     said = capsys.readouterr().out
     assert all(f"  {name}: " in said for name in FIGURES)
-    assert all(f"  {paper} " in said for paper in PAPERS)
+    assert all(f"\n  {paper}\n" in said for paper in PAPERS)
 
 
 def test_a_flow_looks_the_same_at_every_link() -> None:

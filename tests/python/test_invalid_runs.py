@@ -77,6 +77,16 @@ def test_the_command_line_warns(folder: Path, capsys: pytest.CaptureFixture[str]
     assert "invalid, run 2: the latest packet was 30 ms late; it's busy" in capsys.readouterr().err
 
 
+def test_tables_have_the_valid_runs_and_say_so(folder: Path) -> None:
+    valid, all_invalid = str(invalidate(folder, 1, 3)), str(invalidate(folder, 1, 2, 3))
+    assert valid.splitlines()[-2:] == [
+        "Invalid, run 3: the latest packet was 30 ms late; it's busy.",
+        "Tables have the other runs.",
+    ]
+    assert valid.startswith(repr(invalidate(folder, 1, 3).of_seed(2)))
+    assert all_invalid.endswith("No run is valid: tables have these.")
+
+
 def test_sql_can_leave_them_out(folder: Path) -> None:
     invalidate(folder, 2)
     valid = query("select seed from flows where seed not in (select seed from invalid)", folder)

@@ -46,7 +46,7 @@ impl Routes {
 
     /// The links of a route, in order.
     pub fn links(&self, route: RouteId) -> impl Iterator<Item = LinkId> + '_ {
-        (0..).map_while(move |hop| self.hop(route, hop))
+        (0..=u8::MAX).map_while(move |hop| self.hop(route, hop))
     }
 
     /// Link number `hop` of the route; `None` after its last link.

@@ -158,7 +158,7 @@ def _list_figures(folder: Path | None) -> None:
     if only not in (None, "paper"):
         return
     if folder is None:
-        print_text(f"Of a paper, for dumbbell plot PAPER --list: {', '.join(folders())}")
+        print_line("\n  ".join(["Of a paper, for dumbbell plot PAPER --list:", *folders()]))
         return
     print_line("Of papers that were reproduced, for dumbbell plot PAPER NAME:")
     for paper in available():

@@ -119,6 +119,7 @@ def _show(result: Result, written: Experiment, until: Until | None) -> None:
     from dumbbell.engine.runner import values_of
     from dumbbell.results.summary import Summary, spans, still_running, summary_tables
 
+    every, result = result, result.valid()
     flows, links = metrics.summary(result), metrics.link_summary(result)
     runs = metrics.run_summary(result, flows, links)
     of_flows, of_links, *more = summary_tables(result, Summary(flows, links, jain=runs), label=str)
@@ -140,7 +141,7 @@ def _show(result: Result, written: Experiment, until: Until | None) -> None:
     notes += [*spans(result), *_bdp(written, result.experiment)]
     if notes:
         output.print_text("\n".join(["", *notes]))
-    _tell_invalid(result)
+    _tell_invalid(every)
     if until and not all(map(until.is_satisfied_by, values_of(until.metric, result))):
         output.print_line(f"\n{output.too_wide(until)}")
 
@@ -152,12 +153,13 @@ def _show_both(simulated: Result, real: Result, folder: Path, beside: Path) -> N
     from dumbbell.results.summary import side_by_side
 
     title = simulated.experiment.title or "Simulated and with real packets"
+    every, real = real, real.valid()
     flows, *more = side_by_side([simulated, real])
     output.print_table(f"{title}{output.mean_of([len(real.seeds)])}", flows)
     for table in more:
         output.print_line()
         output.print_table("Transfers", table)
-    _tell_invalid(real)
+    _tell_invalid(every)
     with figures.styled(), writing(folder / "both.svg"):
         figure = draw(simulated, beside=(real.source, real))
         written = figures.save(figure, folder / "both", ["svg", "png"])
@@ -165,8 +167,10 @@ def _show_both(simulated: Result, real: Result, folder: Path, beside: Path) -> N
 
 
 def _tell_invalid(result: Result) -> None:
-    for reason in result.invalid_reasons:
-        output.print_line(f"\nInvalid, {reason}")
+    from dumbbell.results.summary import invalid
+
+    if said := invalid(result):
+        output.print_text("\n".join(["", *said]))
 
 
 def _together(runs: pl.DataFrame) -> str:

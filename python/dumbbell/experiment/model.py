@@ -298,12 +298,12 @@ class Experiment(_Table):
 
     @classmethod
     def parse(
-        cls, text: str, *, overrides: list[str] | None = None, folder: str | Path = ""
+        cls, text: str, *, overrides: list[str] | None = None, folder: Path | None = None
     ) -> Experiment:
-        """Reads an experiment from the text of a file in `folder`; see `load`."""
+        """Reads an experiment from the text of a file, which lies in `folder`; see `load`."""
         with experiment_errors():
             parsed = _core.ParsedExperiment.from_toml(text, "", overrides or [])
-        return cls._from(parsed.located(Environment(Path(folder))))
+        return cls._from(parsed.located(Environment(folder)) if folder else parsed)
 
     @classmethod
     def from_content(cls, content: Mapping[str, Any]) -> Experiment:

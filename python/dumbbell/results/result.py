@@ -97,9 +97,10 @@ class Result:
 
     def __repr__(self) -> str:
         """The table of its flows: means over the seeds, with their 95 % intervals."""
-        from dumbbell.results.summary import summary_tables
+        from dumbbell.results.summary import invalid, summary_tables
 
-        return str(summary_tables(self, label=str)[0])
+        flows = str(summary_tables(self.valid(), label=str)[0])
+        return "\n".join([flows, *invalid(self)])
 
     def _repr_html_(self) -> str:
         """What a notebook shows of it: its flows, and its links."""

@@ -271,13 +271,21 @@ def means(table: pl.DataFrame, by: Sequence[str], columns: Sequence[str]) -> lis
     return [list(row) for row in zip(*names, *found, strict=True)]
 
 
+def invalid(result: Result) -> list[str]:
+    """Sentences on the runs that are invalid, and on what tables have instead."""
+    if not result.invalid_runs:
+        return []
+    has_valid = len(result.invalid_runs) < len(result.seeds)
+    left = "Tables have the other runs." if has_valid else "No run is valid: tables have these."
+    return [*(f"Invalid, {reason}." for reason in result.invalid_reasons), left]
+
+
 def notebook(result: Result) -> str:
     """What a notebook shows of a result: its flows, and its links."""
     title = result.experiment.title
     parts = [Markup("<b>{}</b>").format(title)] if title else []
-    parts += [table.html() for table in summary_tables(result)]
-    said = Markup("<p><b>Invalid</b>, {}.</p>")
-    parts += [said.format(reason) for reason in result.invalid_reasons]
+    parts += [table.html() for table in summary_tables(result.valid())]
+    parts += [Markup("<p>{}</p>").format(said) for said in invalid(result)]
     return in_notebook(*parts)
 
 
