@@ -530,8 +530,8 @@ def test_a_folder_called_after_what_is_set_is_proposed(tmp_path: Path) -> None:
 def test_the_list_of_figures_names_papers_and_a_paper_has_its_own(tmp_path: Path) -> None:
     said = output_of("plot", "--list", cwd=tmp_path)
     assert said.startswith("Of a result, for dumbbell plot FOLDER NAME:\n  overview: ")
-    names = ", ".join((*PAPERS, *BY_NAME))
-    assert said.endswith(f"\nOf a paper, for dumbbell plot PAPER --list: {names}\n")
+    names = "\n  ".join((*PAPERS, *BY_NAME))
+    assert said.endswith(f"\nOf a paper, for dumbbell plot PAPER --list:\n  {names}\n")
     assert "tein2 7: Throughput over the round-trip" in output_of(
         "plot", "tein2", "--list", cwd=tmp_path
     )
