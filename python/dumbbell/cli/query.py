@@ -59,14 +59,16 @@ def answer_query(
     means = _sweep_of(sql, folder)
     table = means.means(sql) if means else query(sql, folder, beside=beside)
     table = table.with_columns(pl.selectors.decimal().cast(pl.Float64))
+    if json:
+        print_json({"rows": table.to_dicts()})
+        return
+    if csv:
+        sys.stdout.write(_flat(table).write_csv())
+        return
     cells = [[_cell(cell) for cell in row] for row in table.iter_rows()]
     columns = [Column(name, number=number > 0) for number, name in enumerate(table.columns)]
     shown = means.means_table(sql) if means else Table(columns, cells)
-    if json:
-        print_json({"rows": table.to_dicts()})
-    elif csv:
-        sys.stdout.write(_flat(table).write_csv())
-    elif latex:
+    if latex:
         print_line(shown.latex())
     elif max(map(cell_len, shown.text().splitlines())) <= (terminal_width() or 120):
         print_table("", shown)
@@ -79,10 +81,11 @@ def _sweep_of(text: str, folder: Path) -> SweepResult | None:
     from dumbbell.sweeps.dataset import Dataset, is_dataset
     from dumbbell.sweeps.plan import OF_SOME, measured
 
-    if not is_dataset(folder):
+    is_of_some = bool(OF_SOME.fullmatch(text))
+    if not (is_of_some or text.isidentifier()) or not is_dataset(folder):
         return None
     dataset = Dataset(folder)
-    if not OF_SOME.fullmatch(text) and text not in measured(dataset.table("runs")):
+    if not is_of_some and text not in measured(dataset.table("runs")):
         return None
     from dumbbell.sweeps.result import SweepResult
 

@@ -142,7 +142,7 @@ def _show(result: Result, written: Experiment, until: Until | None) -> None:
     if notes:
         output.print_text("\n".join(["", *notes]))
     _tell_invalid(every)
-    if until and not all(map(until.is_satisfied_by, values_of(until.metric, result))):
+    if until and not all(map(until.is_satisfied_by, values_of(until.metric, every))):
         output.print_line(f"\n{output.too_wide(until)}")
 
 

@@ -107,8 +107,8 @@ def part_of(
     if begin is None and end is None:
         return None, None
     first = float(result.warmups["since"].max()) if begin is None else begin  # type: ignore[arg-type]
-    last = None if result.links.is_empty() else result.links["t"].max()
-    last = math.inf if last is None else float(last)  # type: ignore[arg-type]
+    sampled = not result.links.is_empty()
+    last = float(result.links["t"].max()) if sampled else math.inf  # type: ignore[arg-type]
     if not 0 <= first < min(last, math.inf if end is None else end):
         given = f"since = {first:g} s and until = {last if end is None else end:g} s"
         problem = f"{given} leave nothing of a run of {last:g} s"

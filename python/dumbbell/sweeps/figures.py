@@ -339,7 +339,7 @@ def chart_of(
     """
     sql, key, column = quoted(metric), metric, Column.of(metric)
     axes, tables, every = dataset.axes, {}, dataset.table("runs")
-    fair = quoted(_FAIR) if metric.startswith("share of ") else "null"
+    fair = "null"
     if by is not None and by not in axes:
         groups = over_flows(dataset.table("flows"), ["run", by])
         known = [name for name in METRICS if name in groups.columns]
@@ -352,6 +352,7 @@ def chart_of(
             raise ExperimentError(f"{problem}, or take another metric", key="by")
         key, whose, values = _of_some(dataset, *found.groups())
         column = _column_of(key, whose)
+        fair = quoted(_FAIR) if key == "share" else fair
         runs, values = tables.get("runs", every), values.rename({key: metric})
         tables["runs"] = runs.join(values, on="run", how="left", maintain_order="left")
     elif metric not in METRICS and metric not in every.columns:
