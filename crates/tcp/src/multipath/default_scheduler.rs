@@ -14,7 +14,9 @@
 use super::scheduler::Backlog;
 use crate::Sender;
 use crate::send_buffer::fill;
+use crate::stack::SKB_OVERHEAD;
 use dumbbell_units::{Span, Time};
+use std::collections::VecDeque;
 
 /// `MPTCP_SEND_BURST_SIZE`, bytes.
 const SEND_BURST_SIZE: u32 = 65_428;
@@ -35,8 +37,10 @@ const DEFAULT_TIMEOUT: Span = Span::from_millis(200);
 const MIN_TIMEOUT: Span = Span::from_millis(4);
 
 /// A subflow's queue.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Queue {
+    /// The ends of its bursts that are not acknowledged, packets: each is an `sk_buff`.
+    burst_ends: VecDeque<u32>,
     /// Average of the pacing rates at which it got data, bytes per second; 0 before the first.
     avg_pacing_rate: u64,
     /// Size of the send buffer, bytes (`sk_sndbuf`); 0 before the subflow is established.
@@ -69,14 +73,25 @@ impl Queue {
         }
     }
 
+    /// Bytes with overhead of the packets enqueued and not acknowledged (`sk_wmem_queued`). Each burst
+    /// that was sent is in an `sk_buff`, what is not sent in full ones.
+    fn wmem_queued(&mut self, sender: &Sender) -> u64 {
+        let (una, end) = sender.sequence_range();
+        while self.burst_ends.front().is_some_and(|&end| end <= una) {
+            self.burst_ends.pop_front();
+        }
+        let skbs = self.burst_ends.len() as u64 + u64::from(sender.unsent_skbs());
+        u64::from(end - una) * u64::from(sender.stack().mss) + skbs * SKB_OVERHEAD
+    }
+
     /// How long the queue takes to drain, in units of 2^-32 s; [`u64::MAX`] if the pacing rate is unknown.
-    fn linger_time(&self, sender: &Sender) -> u64 {
-        (sender.wmem_queued() << 32).checked_div(self.avg_pacing_rate).unwrap_or(u64::MAX)
+    fn linger_time(&mut self, sender: &Sender) -> u64 {
+        (self.wmem_queued(sender) << 32).checked_div(self.avg_pacing_rate).unwrap_or(u64::MAX)
     }
 
     /// Averages the pacing rate over the bytes in the queue and those of a burst.
     fn average(&mut self, burst: u32, sender: &Sender) {
-        let (burst, wmem) = (u128::from(burst), u128::from(sender.wmem_queued()));
+        let (burst, wmem) = (u128::from(burst), u128::from(self.wmem_queued(sender)));
         let rates = [self.avg_pacing_rate, pacing_rate(sender)].map(u128::from);
         self.avg_pacing_rate = ((rates[0] * wmem + rates[1] * burst) / (burst + wmem)) as u64;
     }
@@ -159,13 +174,15 @@ impl DefaultScheduler {
                 (at, queue, sender)
             })
         });
-        let first = active.min_by_key(|(_, queue, sender)| queue.linger_time(sender));
+        let first = active
+            .map(|(at, queue, sender)| (queue.linger_time(sender), (at, queue, sender)))
+            .min_by_key(|&(linger_time, _)| linger_time);
         self.timeout =
             if timeout > Span::ZERO { timeout.max(MIN_TIMEOUT) } else { DEFAULT_TIMEOUT };
-        let (at, queue, sender) = first?;
+        let (_, (at, queue, sender)) = first?;
         let mss = u32::from(sender.stack().mss);
         let burst = SEND_BURST_SIZE.min(backlog.open.saturating_mul(mss));
-        let room = queue.sndbuf.saturating_sub(sender.wmem_queued());
+        let room = queue.sndbuf.saturating_sub(queue.wmem_queued(sender));
         if backlog.open == 0 || room == 0 {
             return None;
         }
@@ -223,6 +240,13 @@ impl DefaultScheduler {
             return Retransmit::All;
         }
         idle.map_or(Retransmit::Nothing, Retransmit::Fragment)
+    }
+
+    /// A subflow has sent a burst of new packets, up to `end`.
+    pub(super) fn on_burst(&mut self, at: usize, end: u32) {
+        if let Some(queue) = self.queues.get_mut(at) {
+            queue.burst_ends.push_back(end);
+        }
     }
 
     /// A subflow has sent what it could: if its window is not full, its send buffer grows

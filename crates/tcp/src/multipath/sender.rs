@@ -414,6 +414,14 @@ impl Endpoint for MultipathSender {
             }
             if let Some(segment) = segment {
                 self.port = port as u8;
+                let is_new =
+                    !segment.is_control() && !segment.flags.contains(Flags::RETRANSMISSION);
+                if let Some(default) = &mut self.scheduler.default
+                    && is_new
+                    && self.subflows[port].sender.has_sent_burst()
+                {
+                    default.on_burst(port, segment.number + 1);
+                }
                 return Some(self.add_dss(port, segment));
             }
             if let Some(default) = &mut self.scheduler.default {

@@ -4,7 +4,6 @@
 use super::timer::Timer;
 use super::{ConnectionState, Sender, SenderConfig};
 use crate::rtt::timestamp;
-use crate::stack::SKB_OVERHEAD;
 use crate::{Flags, Segment, Stack};
 use dumbbell_cc::ext::Subflow;
 use dumbbell_cc::{CaState, CongestionControl, Path};
@@ -74,13 +73,15 @@ impl Sender {
         (self.scoreboard.una(), self.packets)
     }
 
-    /// Bytes with overhead of the packets enqueued and not acknowledged (`sk_wmem_queued`): those sent
-    /// are in one `sk_buff` a burst, the others in full ones.
-    pub(crate) fn wmem_queued(&self) -> u64 {
-        let (una, next) = (self.scoreboard.una(), self.scoreboard.next_seq());
-        let skbs = u64::from((next - una).div_ceil(self.full_burst()))
-            + u64::from((self.packets - next).div_ceil(self.send_buffer.skb()));
-        u64::from(self.packets - una) * u64::from(self.stack.mss) + skbs * SKB_OVERHEAD
+    /// Full `sk_buff`s of the packets enqueued and not sent.
+    pub(crate) fn unsent_skbs(&self) -> u32 {
+        (self.packets - self.scoreboard.next_seq()).div_ceil(self.send_buffer.skb())
+    }
+
+    /// Whether the packet that was sent last ended a burst.
+    #[inline]
+    pub(crate) fn has_sent_burst(&self) -> bool {
+        self.burst_left == 0
     }
 
     /// Time to the end of the timer; zero if it does not run (`mptcp_timeout_from_subflow`).
