@@ -96,14 +96,14 @@ impl Sampled for MultipathHost {
     fn sample(&self, row: &mut SeriesRow) {
         match self {
             MultipathHost::Sender { sender, mss } => sample_connection(sender, *mss, row),
-            MultipathHost::Receiver(receiver) => row.received = receiver.stats().bytes,
+            MultipathHost::Receiver(receiver) => row.received = receiver.received_bytes(),
         }
     }
 
     fn finish(&self, row: &mut FlowRow) {
         match self {
             MultipathHost::Sender { sender, mss } => finish_connection(sender, *mss, row),
-            MultipathHost::Receiver(receiver) => row.received = receiver.stats().bytes,
+            MultipathHost::Receiver(receiver) => row.received = receiver.received_bytes(),
         }
     }
 

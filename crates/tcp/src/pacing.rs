@@ -61,7 +61,7 @@ pub(crate) fn tso_autosize(
 /// Whether a burst that is not full should wait (`tcp_tso_should_defer`): unless the next one could
 /// have departed more than a millisecond ago, if an acknowledgement is expected within a millisecond.
 #[inline]
-pub(crate) fn tso_should_defer(path: &Path, oldest_sent_at: Option<Time>) -> bool {
+pub(crate) fn is_ack_near(path: &Path, oldest_sent_at: Option<Time>) -> bool {
     if path.now.since(path.departure) > MAX_DEFER {
         return false;
     }

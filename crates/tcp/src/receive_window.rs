@@ -12,13 +12,13 @@ use dumbbell_units::{Span, Time};
 
 /// Initial window: 64 kB (`tcp_select_initial_window`).
 const INITIAL_WINDOW: u32 = 45;
+/// The `scale` of a window that is not limited.
+const UNLIMITED_SCALE: u8 = 40;
 /// Packets of 1448 bytes, 2304 with their overhead, in the initial buffer of 128 KiB
 /// (`tcp_rmem[1]`).
-const INITIAL_CLAMP: u32 = 56;
+pub(crate) const INITIAL_CLAMP: u32 = 56;
 /// `TCP_INIT_CWND`.
-const INITIAL_SPACE: u32 = 10;
-/// The largest window without window scaling, bytes.
-const MAX_UNSCALED: u32 = 65_535;
+pub(crate) const INITIAL_SPACE: u32 = 10;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReceiveWindow {
@@ -39,8 +39,8 @@ pub(crate) struct ReceiveWindow {
     queued: u32,
     /// End of the window that was advertised.
     end: u32,
-    /// Whether half of a connection's buffer is for overhead, as a subflow has not received data yet.
-    is_half_overhead: bool,
+    /// The largest window that can be advertised is 65,535 bytes times two to this power.
+    scale: u8,
 }
 
 impl ReceiveWindow {
@@ -66,16 +66,8 @@ impl ReceiveWindow {
             last_tsecr: 0,
             queued: 0,
             end: 0,
-            is_half_overhead: false,
+            scale: if stack.autotuning { stack.window_scale() as u8 } else { UNLIMITED_SCALE },
         }
-    }
-
-    /// The window of a connection with several paths. Its buffer grows as that of a plain connection;
-    /// how far it may be used is up to each subflow, in [`advertise_on`](Self::advertise_on).
-    pub(crate) fn of_connection(stack: &Stack) -> ReceiveWindow {
-        let window = ReceiveWindow::new(stack);
-        let rcv_ssthresh = if stack.autotuning { u32::MAX } else { window.rcv_ssthresh };
-        ReceiveWindow { rcv_ssthresh, ..window }
     }
 
     /// Segments to acknowledge one by one at the start: at most half of a window
@@ -87,37 +79,20 @@ impl ReceiveWindow {
 
     /// Advertises the window beyond `rcv_nxt`. Its end never moves back (`tcp_select_window`).
     #[inline]
-    pub(crate) fn advertise(&mut self, rcv_nxt: u32) -> u32 {
-        self.advance_end(rcv_nxt, self.window())
-    }
-
-    /// Advertises the window of a connection on a subflow, at most as far as the subflow's own window
-    /// has grown (`__tcp_select_window` with `mptcp_space`). The end of the window belongs to the
-    /// connection (`mptcp_set_rwin`).
-    #[inline]
-    pub(crate) fn advertise_on(
-        &mut self,
-        subflow: &ReceiveWindow,
-        rcv_nxt: u32,
-        stack: &Stack,
-    ) -> u32 {
-        let mut window = self.window().min(subflow.rcv_ssthresh);
-        if self.is_half_overhead {
-            let is_set = stack.receive_window_is_set();
-            let buffer = if is_set { stack.receive_window } else { self.window_clamp };
-            window = window.min(half_of_buffer(buffer.saturating_sub(self.queued), stack));
-        }
-        self.advance_end(rcv_nxt, window)
-    }
-
-    #[inline]
-    fn advance_end(&mut self, rcv_nxt: u32, window: u32) -> u32 {
-        self.end = self.end.max(rcv_nxt.saturating_add(window));
+    pub(crate) fn advertise(&mut self, rcv_nxt: u32, stack: &Stack) -> u32 {
+        self.end = self.end.max(rcv_nxt.saturating_add(self.window(stack)));
         self.end - rcv_nxt
     }
 
-    fn window(&self) -> u32 {
-        self.rcv_ssthresh.min(self.free_space())
+    /// The window to advertise if the buffer has room for it (`rcv_ssthresh`).
+    pub(crate) fn rcv_ssthresh(&self) -> u32 {
+        self.rcv_ssthresh
+    }
+
+    fn window(&self, stack: &Stack) -> u32 {
+        let window = self.rcv_ssthresh.min(self.free_space());
+        let (mss, most) = (u64::from(stack.mss), u64::from(u16::MAX) << self.scale);
+        if u64::from(window) * mss > most { (most / mss) as u32 } else { window }
     }
 
     /// Data arrived that echoes a timestamp of this end. Smaller samples are taken as they are
@@ -135,21 +110,6 @@ impl ReceiveWindow {
         let smoothed = self.rtt_us - (self.rtt_us >> 3) + sample;
         let is_less = self.rtt_us == 0 || 8 * sample < self.rtt_us;
         self.rtt_us = if is_less { 8 * sample } else { smoothed };
-    }
-
-    /// A connection of several paths has the longest round-trip time of its subflows, `rtt_us`, in
-    /// microseconds times 8, and takes as much of its buffer for overhead as the subflow that takes the
-    /// most: half of it until data arrives there (`TCP_DEFAULT_SCALING_RATIO`; `mptcp_rcv_space_adjust`,
-    /// once in a round trip).
-    #[inline]
-    pub(crate) fn follow_subflows(&mut self, now: Time, rtt_us: u32, is_one_unused: bool) {
-        if self.rtt_us == 0 {
-            self.round_start_time = now;
-        }
-        if self.round_start_time == now {
-            self.is_half_overhead = is_one_unused;
-        }
-        self.rtt_us = rtt_us;
     }
 
     /// The smoothed round-trip time, microseconds times 8.
@@ -193,23 +153,18 @@ impl ReceiveWindow {
 
     /// Whether the window beyond `rcv_nxt` is at least twice what was advertised, which is at most
     /// half of the buffer.
-    pub(crate) fn has_doubled(&self, rcv_nxt: u32) -> bool {
+    pub(crate) fn has_doubled(&self, rcv_nxt: u32, stack: &Stack) -> bool {
         let twice = 2 * (self.end - rcv_nxt);
-        twice <= self.window_clamp && self.window() >= twice
+        twice <= self.window_clamp && self.window(stack) >= twice
     }
 
     /// A packet arrived out of order; the packets beyond the next one span `span`. Returns whether
     /// the window grew.
     pub(crate) fn on_queued(&mut self, stack: &Stack, span: u32) -> bool {
         let grew = self.grow();
-        self.queue();
+        self.queued += 1;
         self.grow_buffer(stack, self.space, span);
         grew
-    }
-
-    /// A packet waits in the buffer for packets before it.
-    pub(crate) fn queue(&mut self) {
-        self.queued += 1;
     }
 
     /// A packet arrived: the window grows if the buffer has room beside this packet, which the
@@ -230,7 +185,7 @@ impl ReceiveWindow {
         let (new, old) = (u64::from(copied), u64::from(self.space));
         self.space = copied;
         if !stack.receive_window_is_set() {
-            let window = 2 * new + 4 * new * (new - old) / old + u64::from(span);
+            let window = grown_buffer(new, old) + u64::from(span);
             let max = stack.receive_window.min(stack.max_received());
             let window = u32::try_from(window).unwrap_or(u32::MAX).min(max);
             self.window_clamp = self.window_clamp.max(window);
@@ -238,14 +193,16 @@ impl ReceiveWindow {
     }
 }
 
-/// Packets that a buffer of a set size has room for. A small one has no window scaling, so the window has
-/// 16 bits and is rounded down to whole packets (`__tcp_select_window`), which takes one more.
+/// What the buffer has room for after `new` was read in a round trip, `old` the most before: twice of
+/// it, and in slow start what the sender will send next (`tcp_rcvbuf_grow`).
+pub(crate) fn grown_buffer(new: u64, old: u64) -> u64 {
+    2 * new + 4 * new * (new - old) / old
+}
+
+/// Packets that a buffer of a set size has room for. Without window scaling the window is rounded down to
+/// whole packets (`__tcp_select_window`), which takes one more.
 fn clamp_of_buffer(stack: &Stack) -> u32 {
-    let (packets, mss) = (stack.receive_window, u32::from(stack.mss));
-    if u64::from(packets) * stack.received_size() / 2 > MAX_UNSCALED.into() {
-        return packets;
-    }
-    (packets - 1).clamp(1, MAX_UNSCALED / mss + 1)
+    (stack.receive_window - u32::from(stack.window_scale() == 0)).max(1)
 }
 
 /// Packets in half of a buffer that has room for `packets` of them: the other half is for overhead until
@@ -273,7 +230,7 @@ mod tests {
                 window.on_read(now, rcv_nxt, 1, stack);
             }
             sent_at = now;
-            window.window()
+            window.window(stack)
         };
         rounds.iter().map(round).collect()
     }
@@ -301,11 +258,11 @@ mod tests {
         while window.grow() {}
         let grew = (1..=15).map(|span| window.on_queued(&stack, span));
         assert!(!grew.fold(false, |any, one| any | one), "the buffer is full");
-        assert_eq!(window.advertise(0), 85);
+        assert_eq!(window.advertise(0, &stack), 85);
         // The first one arrives, and the application has not read yet.
-        assert_eq!(window.advertise(16), 85);
+        assert_eq!(window.advertise(16, &stack), 85);
         window.on_read(Time::ZERO, 16, 16, &stack);
-        assert_eq!(window.window(), 99);
+        assert_eq!(window.window(&stack), 90);
     }
 
     #[test]
@@ -313,7 +270,7 @@ mod tests {
         let stack = Stack { receive_window: 300, ..Stack::linux() };
         assert_eq!(advertised_after(&stack, &[10, 1_000, 4_000]), [65, 299, 299]);
         let fixed = Stack { autotuning: false, ..stack };
-        assert_eq!(ReceiveWindow::new(&fixed).window(), 300);
+        assert_eq!(ReceiveWindow::new(&fixed).window(&fixed), 300);
     }
 
     /// Packets in flight with Linux 6.18 at 200 Mbit/s and 50 ms.
@@ -324,6 +281,13 @@ mod tests {
             let stack = Stack { receive_window, ..Stack::linux() };
             assert_eq!(advertised_after(&stack, &[10; 5])[4], most, "{receive_window} packets");
         }
+    }
+
+    /// A capture of Linux 6.18: 65,535 bytes times 4, though the buffer has room for 199 packets.
+    #[test]
+    fn a_window_has_16_bits_and_a_scale() {
+        let stack = Stack { receive_window: 200, ..Stack::linux() };
+        assert_eq!(advertised_after(&stack, &[100; 5])[4], 181);
     }
 
     #[test]

@@ -268,7 +268,7 @@ impl Receiver {
             self.pending_ack = Some(Box::new(self.build_ack(now, flags)));
         }
         self.window.on_read(now, self.rcv_nxt, packets, &self.stack);
-        if reply.is_some() && self.window.has_doubled(self.rcv_nxt) {
+        if reply.is_some() && self.window.has_doubled(self.rcv_nxt, &self.stack) {
             self.reply = Some(Flags::default());
         }
     }
@@ -411,7 +411,7 @@ impl Receiver {
             marked,
             ..Segment::default()
         };
-        segment.set_window(self.window.advertise(self.rcv_nxt), tsval(now));
+        segment.set_window(self.window.advertise(self.rcv_nxt, &self.stack), tsval(now));
         let mut blocks = 0;
         if self.dsack != NO_PACKET || !self.out_of_order.is_empty() {
             (segment, blocks) = self.with_sack_blocks(segment);

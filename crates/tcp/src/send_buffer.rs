@@ -44,7 +44,7 @@ impl SendBuffer {
 
 /// Writes up to the end of a buffer of `size` packets, if a third of it is free.
 #[inline]
-pub(crate) fn fill(written: &mut u32, una: u32, size: u32) {
+fn fill(written: &mut u32, una: u32, size: u32) {
     let end = una.saturating_add(size);
     if end.saturating_sub(*written) >= size.div_ceil(3) {
         *written = end;

@@ -171,6 +171,19 @@ impl Stack {
         self.receive_window < LARGE_WINDOW
     }
 
+    /// The window scale of the receiver (RFC 7323, section 2; `tcp_select_initial_window`). The testbed's
+    /// largest buffer is 256 MB.
+    pub(crate) fn window_scale(&self) -> u32 {
+        let set = u64::from(self.receive_window) * self.received_size() / 2;
+        let most = if self.receive_window_is_set() { set } else { self.tcp_rmem.into() };
+        (most.clamp(1, 256 << 20).ilog2() + 1).saturating_sub(u16::BITS)
+    }
+
+    /// The unit of the window of a connection over several paths, bytes.
+    pub(crate) fn window_unit(&self) -> u64 {
+        if self.autotuning { 1 << self.window_scale() } else { self.mss.into() }
+    }
+
     /// Packets that the receive buffer has room for at its maximum.
     pub(crate) fn max_received(&self) -> u32 {
         packets(self.tcp_rmem, self.received_size())

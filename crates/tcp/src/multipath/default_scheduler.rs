@@ -12,16 +12,16 @@
 //!   the sum of them. The application fills it when a third of it is free.
 
 use super::scheduler::Backlog;
+use super::subflow_sender::SubflowSender;
 use crate::Sender;
-use crate::send_buffer::fill;
 use crate::stack::SKB_OVERHEAD;
 use dumbbell_units::{Span, Time};
 use std::collections::VecDeque;
 
 /// `MPTCP_SEND_BURST_SIZE`, bytes.
-const SEND_BURST_SIZE: u32 = 65_428;
-/// Bytes of a page fragment that data is written into (`SKB_FRAG_PAGE_ORDER`): a burst ends with one.
-const PAGE_FRAG_SIZE: u32 = 32_768;
+const SEND_BURST_SIZE: u64 = 65_428;
+/// Bytes of data in a page fragment (`SKB_FRAG_PAGE_ORDER`, `mptcp_data_frag`): a burst ends with one.
+const PAGE_FRAG_SIZE: u64 = 32_768 - 40;
 /// Bytes that a packet of a window is worth in a send buffer (`tcp_sndbuf_expand`: 1460, `MAX_TCP_HEADER`
 /// and `skb_shared_info` rounded to a power of two, and `sk_buff`).
 const PER_MSS: u64 = 4_096 + 256;
@@ -73,25 +73,26 @@ impl Queue {
         }
     }
 
-    /// Bytes with overhead of the packets enqueued and not acknowledged (`sk_wmem_queued`). Each burst
-    /// that was sent is in an `sk_buff`, what is not sent in full ones.
-    fn wmem_queued(&mut self, sender: &Sender) -> u64 {
-        let (una, end) = sender.sequence_range();
+    /// Bytes with overhead of what is enqueued and not acknowledged (`sk_wmem_queued`). Each burst that was
+    /// sent is in an `sk_buff`, what is not sent in full ones.
+    fn wmem_queued(&mut self, subflow: &SubflowSender) -> u64 {
+        let sender = &subflow.sender;
+        let (una, _) = sender.sequence_range();
         while self.burst_ends.front().is_some_and(|&end| end <= una) {
             self.burst_ends.pop_front();
         }
-        let skbs = self.burst_ends.len() as u64 + u64::from(sender.unsent_skbs());
-        u64::from(end - una) * u64::from(sender.stack().mss) + skbs * SKB_OVERHEAD
+        let skbs = self.burst_ends.len() as u64 + u64::from(sender.unsent().div_ceil(sender.skb()));
+        subflow.queued() + skbs * SKB_OVERHEAD
     }
 
     /// How long the queue takes to drain, in units of 2^-32 s; [`u64::MAX`] if the pacing rate is unknown.
-    fn linger_time(&mut self, sender: &Sender) -> u64 {
-        (self.wmem_queued(sender) << 32).checked_div(self.avg_pacing_rate).unwrap_or(u64::MAX)
+    fn linger_time(&mut self, subflow: &SubflowSender) -> u64 {
+        (self.wmem_queued(subflow) << 32).checked_div(self.avg_pacing_rate).unwrap_or(u64::MAX)
     }
 
-    /// Averages the pacing rate over the bytes in the queue and those of a burst.
-    fn average(&mut self, burst: u32, sender: &Sender) {
-        let (burst, wmem) = (u128::from(burst), u128::from(self.wmem_queued(sender)));
+    /// Averages the pacing rate over the `wmem` bytes in the queue and those of a burst.
+    fn average(&mut self, burst: u64, wmem: u64, sender: &Sender) {
+        let (burst, wmem) = (u128::from(burst), u128::from(wmem));
         let rates = [self.avg_pacing_rate, pacing_rate(sender)].map(u128::from);
         self.avg_pacing_rate = ((rates[0] * wmem + rates[1] * burst) / (burst + wmem)) as u64;
     }
@@ -124,9 +125,9 @@ impl Queue {
     }
 }
 
-/// End of the page fragment with packet `number`.
-pub(super) fn end_of_fragment(number: u32, mss: u32) -> u32 {
-    (number + 1).next_multiple_of((PAGE_FRAG_SIZE / mss).max(1))
+/// End of the page fragment that holds this byte.
+pub(super) fn end_of_fragment(number: u64) -> u64 {
+    (number + 1).next_multiple_of(PAGE_FRAG_SIZE)
 }
 
 /// `sk_pacing_rate`, bytes per second; 0 if unknown.
@@ -138,8 +139,8 @@ fn pacing_rate(sender: &Sender) -> u64 {
 #[derive(Debug, Default)]
 pub(super) struct DefaultScheduler {
     queues: Vec<Queue>,
-    /// End of what the application has written, packets.
-    written: u32,
+    /// End of what the application has written, bytes.
+    written: u64,
     /// When the connection retransmits; `None` if nothing waits for an acknowledgement.
     pub(super) retransmit_at: Option<Time>,
     /// From the last acknowledgement of data to that time.
@@ -147,49 +148,48 @@ pub(super) struct DefaultScheduler {
 }
 
 impl DefaultScheduler {
-    /// End of what an application has written that always has data, packets.
-    pub(super) fn written(&mut self, una: u32, mss: u16) -> u32 {
-        let buffers: u64 = self.queues.iter().map(|queue| queue.sndbuf).sum();
-        let size = ((MIN_BUFFER + buffers) / u64::from(mss)).max(1);
-        fill(&mut self.written, una, size.try_into().unwrap_or(u32::MAX));
+    /// End of what an application has written that always has data, bytes: it fills the buffer when a
+    /// third of it is free (`sk_stream_write_space`).
+    pub(super) fn written(&mut self, una: u64) -> u64 {
+        let size = MIN_BUFFER + self.queues.iter().map(|queue| queue.sndbuf).sum::<u64>();
+        if (una + size).saturating_sub(self.written) >= size / 3 {
+            self.written = una + size;
+        }
         self.written
     }
 
-    /// The subflow for the next packets, and how many packets it takes.
+    /// The subflow for the next data, and how many bytes it takes.
     pub(super) fn select_subflow<'a>(
         &mut self,
         now: Time,
-        subflows: impl ExactSizeIterator<Item = &'a Sender>,
+        subflows: impl ExactSizeIterator<Item = &'a SubflowSender>,
         backlog: Backlog,
-    ) -> Option<(usize, u32)> {
+    ) -> Option<(usize, u64)> {
         self.queues.resize(subflows.len(), Queue::default());
         let queues = self.queues.iter_mut().zip(subflows).enumerate();
         let mut timeout = Span::ZERO;
-        let active = queues.filter_map(|(at, (queue, sender))| {
-            queue.is_active(sender).then(|| {
-                queue.begin(sender);
+        let active = queues.filter_map(|(at, (queue, subflow))| {
+            queue.is_active(&subflow.sender).then(|| {
+                queue.begin(&subflow.sender);
                 if queue.stale_count == 0 {
-                    timeout = timeout.max(sender.time_to_timeout(now));
+                    timeout = timeout.max(subflow.sender.time_to_timeout(now));
                 }
-                (at, queue, sender)
+                (queue.linger_time(subflow), (at, queue, subflow))
             })
         });
-        let first = active
-            .map(|(at, queue, sender)| (queue.linger_time(sender), (at, queue, sender)))
-            .min_by_key(|&(linger_time, _)| linger_time);
+        let first = active.min_by_key(|&(linger_time, _)| linger_time);
         self.timeout =
             if timeout > Span::ZERO { timeout.max(MIN_TIMEOUT) } else { DEFAULT_TIMEOUT };
-        let (_, (at, queue, sender)) = first?;
-        let mss = u32::from(sender.stack().mss);
-        let burst = SEND_BURST_SIZE.min(backlog.open.saturating_mul(mss));
-        let room = queue.sndbuf.saturating_sub(queue.wmem_queued(sender));
-        if backlog.open == 0 || room == 0 {
+        let (_, (at, queue, subflow)) = first?;
+        let burst = SEND_BURST_SIZE.min(backlog.open);
+        let wmem = queue.wmem_queued(subflow);
+        let room = queue.sndbuf.saturating_sub(wmem);
+        if burst == 0 || room == 0 {
             return None;
         }
-        queue.average(burst, sender);
+        queue.average(burst, wmem, &subflow.sender);
         // Whole page fragments, up to the one in which the burst or the room ends.
-        let packets = (u64::from(burst).min(room) as u32).div_ceil(mss);
-        let end = end_of_fragment(backlog.next_seq + packets - 1, mss);
+        let end = end_of_fragment(backlog.next_seq + burst.min(room) - 1);
         self.retransmit_at.get_or_insert(now + self.timeout);
         Some((at, end - backlog.next_seq))
     }
@@ -274,11 +274,10 @@ mod tests {
         );
     }
 
+    /// A page of 32 kB less the 40 bytes of its `mptcp_data_frag`.
     #[test]
-    fn a_burst_ends_with_a_fragment_of_23_packets() {
-        assert_eq!(
-            [0, 22, 23, 45, 46].map(|number| end_of_fragment(number, 1424)),
-            [23, 23, 46, 46, 69]
-        );
+    fn a_burst_ends_with_a_fragment_of_32728_bytes() {
+        let ends = [0, 32_727, 32_728, 65_455, 65_456].map(end_of_fragment);
+        assert_eq!(ends, [32_728, 32_728, 65_456, 65_456, 98_184]);
     }
 }

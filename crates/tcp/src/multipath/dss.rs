@@ -1,12 +1,11 @@
 //! The data sequence signal, the DSS option (RFC 8684, section 3.3): the connection's data numbers on
-//! subflows' segments.
+//! subflows' segments, bytes. A segment has their lower 32 bits, as the option's short form has.
 //!
 //! - Data carries its data sequence number in place of window and timestamp, which data does not need.
 //! - An acknowledgement carries the data acknowledgement in place of the third SACK block, and the
-//!   connection's receive window. On the wire, 40 bytes of options hold timestamps, the DSS and two
-//!   SACK blocks.
+//!   connection's receive window in units of [`Stack::window_unit`]. On the wire, 40 bytes of options hold
+//!   timestamps, the DSS and two SACK blocks.
 
-use crate::segment::MAX_WINDOW;
 use crate::{Flags, Segment, Stack};
 
 /// Bytes of the DSS option on a data segment: data acknowledgement of 4 bytes, data sequence number of 8,
@@ -43,28 +42,37 @@ impl Stack {
     }
 }
 
+/// The number with these lower 32 bits that is nearest to `near`.
+#[inline]
+fn widen(low: u32, near: u64) -> u64 {
+    near.saturating_add_signed(i64::from(low.wrapping_sub(near as u32).cast_signed()))
+}
+
 impl Segment {
-    /// Data: its data sequence number (DSN), in packets.
+    /// Data: its data sequence number (DSN), as the nearest to `near`.
     #[inline]
-    pub(crate) fn dsn(&self) -> u32 {
-        self.window_and_tsval
+    pub(crate) fn dsn(&self, near: u64) -> u64 {
+        widen(self.window_and_tsval, near)
     }
 
     #[inline]
-    pub(crate) fn set_dsn(&mut self, number: u32) {
-        self.window_and_tsval = number;
+    pub(crate) fn set_dsn(&mut self, dsn: u64) {
+        self.window_and_tsval = dsn as u32;
     }
 
-    /// Acknowledgement: the next DSN expected (Data ACK). `window` counts from there.
+    /// Acknowledgement: the next DSN expected (Data ACK), as the nearest to `near`, and the window beyond
+    /// it, bytes.
     #[inline]
-    pub(crate) fn data_ack(&self) -> u32 {
+    pub(crate) fn data_ack(&self, near: u64, stack: &Stack) -> (u64, u64) {
         let [low, high, _] = self.blocks[MAX_SACK_BLOCKS];
-        u32::from(low) | u32::from(high) << 16
+        let next = widen(u32::from(low) | u32::from(high) << 16, near);
+        (next, u64::from(self.window()) * stack.window_unit())
     }
 
-    /// Adds the DSS option to an acknowledgement.
+    /// Adds the DSS option to an acknowledgement, with the `window` beyond `next`, bytes.
     #[inline]
-    pub(crate) fn set_data_ack(&mut self, next: u32, window: u32, stack: &Stack) {
+    pub(crate) fn set_data_ack(&mut self, next: u64, window: u64, stack: &Stack) {
+        let window = u32::try_from(window / stack.window_unit()).unwrap_or(u32::MAX);
         self.set_window(window, self.tsval());
         let blocks = self.blocks().count().min(MAX_SACK_BLOCKS);
         if !self.flags.contains(Flags::SYN) {
@@ -73,11 +81,14 @@ impl Segment {
         self.blocks[MAX_SACK_BLOCKS] = [next as u16, (next >> 16) as u16, 0];
     }
 
-    /// The acknowledgement as the subflow sees it: no DSS, and no receive window of its own.
+    /// The acknowledgement as the subflow sees it: no DSS, and the connection's window in packets as its
+    /// own (`tcp_ack_update_window`).
     #[inline]
-    pub(crate) fn without_dss(&self) -> Segment {
+    pub(crate) fn without_dss(&self, stack: &Stack) -> Segment {
         let mut plain = *self;
-        plain.set_window(MAX_WINDOW, self.tsval());
+        let (_, window) = self.data_ack(0, stack);
+        let packets = u32::try_from(window / u64::from(stack.mss)).unwrap_or(u32::MAX);
+        plain.set_window(packets, self.tsval());
         plain.blocks[MAX_SACK_BLOCKS] = [0; 3];
         plain
     }
@@ -92,11 +103,12 @@ mod tests {
         let stack = Stack::linux().of_subflow();
         let mut segment = Segment { size: stack.ack_size(3), ..Segment::default() };
         segment.set_blocks([(5, 6), (8, 9), (11, 12)]);
-        segment.set_data_ack(70_000, 500, &stack);
-        assert_eq!((segment.data_ack(), segment.window()), (70_000, 500));
+        let window = 1_000 * stack.window_unit();
+        segment.set_data_ack(5_000_000_000, window, &stack);
+        assert_eq!(segment.data_ack(4_999_000_000, &stack), (5_000_000_000, window));
         assert_eq!(segment.size, stack.ack_size(2) - 16);
         assert_eq!(segment.blocks().collect::<Vec<_>>(), [(5, 6), (8, 9)]);
-        assert_eq!(segment.without_dss().data_ack(), 0);
+        assert_eq!(segment.without_dss(&stack).data_ack(0, &stack).0, 0);
     }
 
     /// IPv4, TCP, timestamps and 8 bytes of DSS, which with two SACK blocks fill the header:

@@ -9,6 +9,7 @@
 //! (`mptcp_data_ack`), and carry none before the fourth acknowledgement of their handshake
 //! (`pre_established`; RFC 8684, section 3.2).
 
+mod connection_window;
 mod default_scheduler;
 mod dss;
 mod reassembly;
@@ -16,6 +17,7 @@ mod receiver;
 mod scheduler;
 mod sender;
 mod stream;
+mod subflow_sender;
 #[cfg(test)]
 mod tests;
 

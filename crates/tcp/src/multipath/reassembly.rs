@@ -1,12 +1,13 @@
 //! Reassembly of the connection's data.
 
-use crate::ranges::RangeSet;
+use std::collections::BTreeMap;
 
-/// The connection's data received so far, by packet number.
+/// The connection's data received so far, bytes.
 #[derive(Debug, Default)]
 pub(super) struct Reassembly {
-    next: u32,
-    out_of_order: RangeSet,
+    next: u64,
+    /// Payloads out of order by their data sequence number, with what each takes of the window.
+    out_of_order: BTreeMap<u64, (u16, u64)>,
 }
 
 /// What a packet's arrival changed.
@@ -14,38 +15,42 @@ pub(super) struct Reassembly {
 pub(super) enum Arrival {
     /// Its data had arrived already.
     Duplicate,
-    /// It waits for packets before it.
+    /// It waits for data before it.
     OutOfOrder,
-    /// With it these packets are in order.
-    InOrder { packets: u32 },
+    /// It is in order, and with it `waited` bytes that took `freed` of the window.
+    InOrder { waited: u64, freed: u64 },
 }
 
 impl Reassembly {
-    /// The first packet missing.
-    pub(super) fn next(&self) -> u32 {
+    /// The first byte missing.
+    pub(super) fn next(&self) -> u64 {
         self.next
     }
 
-    /// A packet arrived on a subflow.
+    /// A packet arrived on a subflow, which takes `taken` of the window while it waits.
     #[inline]
-    pub(super) fn arrive(&mut self, number: u32) -> Arrival {
-        if number > self.next {
-            if self.out_of_order.contains(number) {
+    pub(super) fn arrive(&mut self, dsn: u64, payload: u16, taken: u64) -> Arrival {
+        if dsn > self.next {
+            if let Some((known, _)) = self.out_of_order.get_mut(&dsn) {
+                *known = payload.max(*known);
                 return Arrival::Duplicate;
             }
-            self.out_of_order.insert(number, number + 1, |_, _| {});
+            self.out_of_order.insert(dsn, (payload, taken));
             return Arrival::OutOfOrder;
         }
-        if number < self.next {
+        let end = dsn + u64::from(payload);
+        if end <= self.next {
             return Arrival::Duplicate;
         }
-        self.next += 1;
-        if let Some((start, end)) = self.out_of_order.first()
-            && start <= self.next
+        self.next = end;
+        let mut freed = 0;
+        while let Some(first) = self.out_of_order.first_entry()
+            && *first.key() <= self.next
         {
-            self.next = end.max(self.next);
-            self.out_of_order.remove_below(self.next);
+            let (start, (payload, taken)) = first.remove_entry();
+            self.next = self.next.max(start + u64::from(payload));
+            freed += taken;
         }
-        Arrival::InOrder { packets: self.next - number }
+        Arrival::InOrder { waited: self.next - end, freed }
     }
 }

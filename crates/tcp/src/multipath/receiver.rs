@@ -3,9 +3,9 @@
 //! A subflow delivers its packets in its own order, as in Linux. A hole in a subflow therefore blocks
 //! later packets of the same subflow, even if their data has arrived on another one.
 
+use super::connection_window::{ConnectionWindow, Read};
 use super::reassembly::{Arrival, Reassembly};
-use crate::receive_window::ReceiveWindow;
-use crate::{Receiver, ReceiverStats, Segment, Stack};
+use crate::{Flags, Receiver, ReceiverStats, Segment, Stack};
 use dumbbell_net::Endpoint;
 use dumbbell_units::Time;
 use std::collections::VecDeque;
@@ -14,39 +14,39 @@ use std::sync::Arc;
 /// A subflow's receiver and the packets that it has not delivered.
 struct SubflowReceiver {
     receiver: Receiver,
-    /// Packets delivered to the connection.
+    /// Packets delivered to the connection, and their bytes.
     delivered: u32,
-    /// DSNs of the packets from `delivered` on; `MISSING` for holes.
-    held_dsns: VecDeque<u32>,
+    bytes: u64,
+    /// DSNs and payloads of the packets from `delivered` on; [`MISSING`] for holes.
+    held: VecDeque<(u64, u16)>,
 }
 
-const MISSING: u32 = u32::MAX;
+const MISSING: (u64, u16) = (u64::MAX, 0);
 
 impl SubflowReceiver {
     /// Receives a packet, and delivers to the connection what is now in the subflow's order.
     #[inline]
-    fn receive(&mut self, segment: &Segment, mut deliver: impl FnMut(u32)) {
+    fn receive(&mut self, segment: &Segment, data: (u64, u16), mut deliver: impl FnMut(u64, u16)) {
         let next = self.receiver.stats().packets as u32;
-        if self.held_dsns.is_empty()
-            && segment.number == self.delivered
-            && next == self.delivered + 1
-        {
+        if self.held.is_empty() && segment.number == self.delivered && next == self.delivered + 1 {
             self.delivered = next;
-            deliver(segment.dsn());
+            self.bytes += u64::from(data.1);
+            deliver(data.0, data.1);
             return;
         }
         if let Some(index) = segment.number.checked_sub(self.delivered) {
             let index = index as usize;
-            if self.held_dsns.len() <= index {
-                self.held_dsns.resize(index + 1, MISSING);
+            if self.held.len() <= index {
+                self.held.resize(index + 1, MISSING);
             }
-            self.held_dsns[index] = segment.dsn();
+            self.held[index] = data;
         }
         while self.delivered < next
-            && let Some(number) = self.held_dsns.pop_front()
+            && let Some((dsn, payload)) = self.held.pop_front()
         {
             self.delivered += 1;
-            deliver(number);
+            self.bytes += u64::from(payload);
+            deliver(dsn, payload);
         }
     }
 }
@@ -55,11 +55,8 @@ impl SubflowReceiver {
 pub struct MultipathReceiver {
     subflows: Vec<SubflowReceiver>,
     data: Reassembly,
-    /// The receive window of the connection's data, which all subflows advertise (`mptcp_space`).
-    window: ReceiveWindow,
+    window: ConnectionWindow,
     stack: Arc<Stack>,
-    /// The last packet, if it is shorter than others: its DSN and payload.
-    last_segment: Option<(u32, u16)>,
     /// Subflows that may have acknowledgements to send, as bits.
     pending_mask: u32,
     timers_checked: bool,
@@ -73,27 +70,23 @@ impl MultipathReceiver {
         let subflow = || SubflowReceiver {
             receiver: Receiver::new(Arc::clone(stack)),
             delivered: 0,
-            held_dsns: VecDeque::new(),
+            bytes: 0,
+            held: VecDeque::new(),
         };
         MultipathReceiver {
             subflows: (0..subflows).map(|_| subflow()).collect(),
             data: Reassembly::default(),
-            window: ReceiveWindow::of_connection(stack),
+            window: ConnectionWindow::new(stack),
             stack: Arc::clone(stack),
-            last_segment: None,
             pending_mask: 0,
             timers_checked: false,
             port: 0,
         }
     }
 
-    /// Counters of the connection: data that the application could read.
-    pub fn stats(&self) -> ReceiverStats {
-        let packets = self.data.next();
-        let missing = self.last_segment.filter(|&(number, _)| number < packets);
-        let missing = missing.map_or(0, |(_, payload)| u64::from(self.stack.mss - payload));
-        let bytes = u64::from(packets) * u64::from(self.stack.mss) - missing;
-        ReceiverStats { bytes, packets: u64::from(packets) }
+    /// Bytes that the application could read.
+    pub fn received_bytes(&self) -> u64 {
+        self.data.next()
     }
 
     #[cfg(test)]
@@ -103,7 +96,8 @@ impl MultipathReceiver {
 
     /// Counters of a subflow.
     pub fn subflow_stats(&self, subflow: u8) -> ReceiverStats {
-        self.subflows[usize::from(subflow)].receiver.stats()
+        let subflow = &self.subflows[usize::from(subflow)];
+        ReceiverStats { bytes: subflow.bytes, ..subflow.receiver.stats() }
     }
 }
 
@@ -122,20 +116,17 @@ impl MultipathReceiver {
             return;
         }
         let payload = segment.size - self.stack.header;
-        if payload != self.stack.mss {
-            self.last_segment = Some((segment.dsn(), payload));
-        }
         let (data, window, stack) = (&mut self.data, &mut self.window, &self.stack);
-        if !stack.autotuning {
-            subflow.receive(segment, |number| _ = data.arrive(number));
-            return;
-        }
+        window.on_arrival(payload, segment.flags.contains(Flags::PSH));
         let mut grown = None;
-        subflow.receive(segment, |number| match data.arrive(number) {
-            Arrival::Duplicate => {}
-            Arrival::OutOfOrder => window.queue(),
-            Arrival::InOrder { packets } => {
-                grown = grown.max(window.on_read(now, data.next(), packets, stack));
+        subflow.receive(segment, (segment.dsn(data.next()), payload), |dsn, payload| {
+            match data.arrive(dsn, payload, window.taken_by(payload)) {
+                Arrival::Duplicate => {}
+                Arrival::OutOfOrder => window.queue(payload),
+                Arrival::InOrder { waited, freed } => {
+                    let read = Read { next: data.next(), waited, freed };
+                    grown = grown.max(window.on_read(now, read, stack));
+                }
             }
         });
         if let Some(copied) = grown {
@@ -143,7 +134,7 @@ impl MultipathReceiver {
         }
         let receivers = self.subflows.iter().map(|subflow| &subflow.receiver);
         let rtt = receivers.clone().map(|receiver| receiver.window().rtt_us()).max().unwrap_or(0);
-        let is_one_unused = receivers.clone().any(Receiver::is_unused);
+        let is_one_unused = stack.autotuning && receivers.clone().any(Receiver::is_unused);
         self.window.follow_subflows(now, rtt, is_one_unused);
     }
 
@@ -172,7 +163,7 @@ impl Endpoint for MultipathReceiver {
             if let Some(mut reply) = receiver.poll(now) {
                 self.port = port as u8;
                 let next = self.data.next();
-                let window = self.window.advertise_on(receiver.window(), next, &self.stack);
+                let window = self.window.advertise_on(receiver.window(), next);
                 reply.set_data_ack(next, window, &self.stack);
                 return Some(reply);
             }

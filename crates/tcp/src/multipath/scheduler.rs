@@ -14,6 +14,7 @@
 //!   fastest one would complete the backlog earlier.
 
 use super::default_scheduler::DefaultScheduler;
+use super::subflow_sender::SubflowSender;
 use crate::Sender;
 use dumbbell_units::{Span, Time};
 
@@ -54,17 +55,17 @@ impl Scheduler {
     }
 }
 
-/// The connection's backlog, packets.
+/// The connection's backlog, bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Backlog {
-    /// Packets available and not assigned to a subflow.
-    pub(super) unsent: u32,
+    /// Data available and not assigned to a subflow.
+    pub(super) unsent: u64,
     /// The receive window.
-    pub(super) window: u32,
+    pub(super) window: u64,
     /// The part of it that is free.
-    pub(super) open: u32,
-    /// The next packet to be assigned.
-    pub(super) next_seq: u32,
+    pub(super) open: u64,
+    /// The next byte to be assigned.
+    pub(super) next_seq: u64,
 }
 
 /// A scheduler and its state.
@@ -96,17 +97,31 @@ impl SchedulerState {
         self.blest.blocked = true;
     }
 
-    /// The subflow for the next packets, and the maximum number of packets it takes.
+    /// The subflow for the next data, and the most bytes that it takes.
     #[inline]
     pub(super) fn select_subflow<'a>(
         &mut self,
         now: Time,
-        subflows: impl ExactSizeIterator<Item = &'a Sender> + Clone,
+        subflows: impl ExactSizeIterator<Item = &'a SubflowSender> + Clone,
         backlog: Backlog,
-    ) -> Option<(usize, u32)> {
+    ) -> Option<(usize, u64)> {
         if let Some(default) = &mut self.default {
             return default.select_subflow(now, subflows, backlog);
         }
+        let senders = subflows.map(|subflow| &subflow.sender);
+        let mss = u64::from(senders.clone().next()?.stack().mss);
+        let (at, packets) = self.select_available(now, senders, backlog, mss)?;
+        Some((at, u64::from(packets) * mss))
+    }
+
+    /// The available subflow for the next packets, and the most that it takes.
+    fn select_available<'a>(
+        &mut self,
+        now: Time,
+        subflows: impl ExactSizeIterator<Item = &'a Sender> + Clone,
+        backlog: Backlog,
+        mss: u64,
+    ) -> Option<(usize, u32)> {
         let spaces = subflows.clone().map(|sender| sender.cwnd_space(now)).enumerate();
         if self.scheduler == Scheduler::RoundRobin {
             let count = subflows.len();
@@ -129,22 +144,24 @@ impl SchedulerState {
             return Some((at, space));
         }
         let should_wait = match self.scheduler {
-            Scheduler::Blest => self.blest.blest_waits(now, at, sender, fastest, backlog),
-            _ => self.should_wait_ecf(sender, fastest, backlog),
+            Scheduler::Blest => {
+                self.blest.blest_waits(now, at, sender, fastest, backlog.window / mss)
+            }
+            _ => self.should_wait_ecf(sender, fastest, backlog.unsent / mss),
         };
         // One packet: each assignment changes the decision.
         (!should_wait).then_some((at, 1))
     }
 
     /// ECF's two inequalities, with beta = 1/4.
-    fn should_wait_ecf(&mut self, slow: &Sender, fast: &Sender, backlog: Backlog) -> bool {
+    fn should_wait_ecf(&mut self, slow: &Sender, fast: &Sender, unsent: u64) -> bool {
         let window = |sender: &Sender| f64::from(sender.cwnd_and_ssthresh().0);
         let secs = |span: Option<Span>| span.unwrap_or(Span::ZERO).as_secs_f64();
         let (cwnd_f, cwnd_s) = (window(fast), window(slow));
         let (rtt_f, rtt_s) = (secs(fast.path().srtt), secs(slow.path().srtt));
         // Linux uses twice the mean deviation.
         let delta = (fast.rtt_deviation().max(slow.rtt_deviation()) * 2).as_secs_f64();
-        let unsent = f64::from(backlog.unsent);
+        let unsent = unsent as f64;
         let margin = if self.ecf_waiting { 1.25 } else { 1.0 };
         let by_fast = rtt_f * (unsent.max(cwnd_f) + cwnd_f);
         if by_fast < margin * cwnd_f * (rtt_s + delta) {
@@ -191,7 +208,7 @@ impl Blest {
         at: usize,
         slow: &Sender,
         fast: &Sender,
-        backlog: Backlog,
+        window: u64,
     ) -> bool {
         let (min, max) = self.rtts[at];
         if now.since(self.updated) >= min {
@@ -207,7 +224,7 @@ impl Blest {
         let linger_time = linger_time.max(slow.path().srtt.unwrap_or(Span::ZERO).as_secs_f64());
         let by_fast = self.lambda * packets_sent_within(fast, linger_time);
         let (una, end) = slow.sequence_range();
-        by_fast > f64::from(backlog.window) - f64::from(end - una) - 1.0
+        by_fast > window as f64 - f64::from(end - una) - 1.0
     }
 }
 

@@ -12,13 +12,12 @@
 
 use super::default_scheduler::{Retransmit, end_of_fragment};
 use super::scheduler::{Backlog, Scheduler, SchedulerState};
-use super::stream::DataStream;
+use super::stream::{DataStream, Payload};
+use super::subflow_sender::SubflowSender;
 use crate::{Flags, Segment, Sender, SenderConfig, Stack};
-use dumbbell_cc::filters::LossIntervals;
 use dumbbell_cc::{Algorithm, Metric, SenderStats};
 use dumbbell_net::Endpoint;
 use dumbbell_units::{Rate, Span, Time};
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// Parameters of a [`MultipathSender`].
@@ -55,51 +54,6 @@ pub struct MultipathStats {
     pub completed: Option<Time>,
 }
 
-/// A subflow's sender and the connection's state of it.
-struct SubflowSender {
-    sender: Sender,
-    /// DSNs of the packets enqueued, from the subflow's first unacknowledged one on.
-    dsns: VecDeque<u32>,
-    /// The subflow's sequence number of the first of them.
-    first_seq: u32,
-    timeouts: u32,
-    /// Its packets were reinjected, and it got no new data since.
-    reinjected: bool,
-    episodes: u32,
-    losses: LossIntervals,
-    /// The next packet that the redundant scheduler sends here.
-    redundant_next: u32,
-    /// When another subflow was last penalised on its behalf.
-    penalised_at: Time,
-}
-
-impl SubflowSender {
-    /// Enqueues a packet.
-    #[inline]
-    fn enqueue(&mut self, number: u32) {
-        self.dsns.push_back(number);
-        self.sender.enqueue(1);
-    }
-
-    /// Removes acknowledged packets and records losses.
-    #[inline]
-    fn on_acknowledged(&mut self) {
-        let (una, _) = self.sender.sequence_range();
-        let acked = una.wrapping_sub(self.first_seq) as usize;
-        self.dsns.drain(..acked.min(self.dsns.len()));
-        self.first_seq = una;
-        let episodes = self.sender.episodes();
-        if episodes != self.episodes {
-            self.episodes = episodes;
-            self.losses.on_loss(self.sender.path().delivered);
-        }
-    }
-
-    fn srtt(&self) -> Span {
-        self.sender.path().srtt.unwrap_or(Span::MAX)
-    }
-}
-
 /// The sending side of a multipath connection.
 pub struct MultipathSender {
     subflows: Vec<SubflowSender>,
@@ -114,8 +68,8 @@ pub struct MultipathSender {
     reinjected: u64,
     opportunistic: u64,
     penalties: u64,
-    /// The packet last retransmitted opportunistically.
-    last_opportunistic: Option<u32>,
+    /// The payload last retransmitted opportunistically.
+    last_opportunistic: Option<Payload>,
 }
 
 impl MultipathSender {
@@ -126,23 +80,16 @@ impl MultipathSender {
     pub fn new(config: MultipathConfig) -> MultipathSender {
         let MultipathConfig { stack, algorithms, scheduler, start, stop, bytes, app_rates } =
             config;
-        let subflow = |(at, algorithm)| SubflowSender {
-            sender: Sender::subflow(SenderConfig {
+        let subflow = |(at, algorithm)| {
+            let sender = Sender::subflow(SenderConfig {
                 stack: Arc::clone(&stack),
                 algorithm,
                 start: if at == 0 { start } else { Time::MAX },
                 stop: None,
                 bytes: None,
                 app_rates: Vec::new(),
-            }),
-            dsns: VecDeque::new(),
-            first_seq: 0,
-            timeouts: 0,
-            reinjected: false,
-            episodes: 0,
-            losses: LossIntervals::default(),
-            redundant_next: 0,
-            penalised_at: start,
+            });
+            SubflowSender::new(sender, start)
         };
         MultipathSender {
             subflows: algorithms.into_iter().enumerate().map(subflow).collect(),
@@ -162,7 +109,7 @@ impl MultipathSender {
     /// Counters of the connection.
     pub fn stats(&self) -> MultipathStats {
         MultipathStats {
-            acked_bytes: self.stream.acked_bytes(),
+            acked_bytes: self.stream.una,
             reinjected: self.reinjected,
             opportunistic: self.opportunistic,
             penalties: self.penalties,
@@ -201,11 +148,11 @@ impl MultipathSender {
         }
     }
 
-    /// New packets that the application has written, as far as the connection's send buffer is known.
-    fn unsent(&mut self, now: Time) -> u32 {
+    /// New data that the application has written, as far as the connection's send buffer is known, bytes.
+    fn unsent(&mut self, now: Time) -> u64 {
         let unsent = self.stream.unsent(now);
         let Some(default) = &mut self.scheduler.default else { return unsent };
-        let written = default.written(self.stream.una, self.stack.mss);
+        let written = default.written(self.stream.una);
         unsent.min(written.saturating_sub(self.stream.next_seq))
     }
 
@@ -227,36 +174,57 @@ impl MultipathSender {
             let DataStream { una, next_seq, window_end, .. } = self.stream;
             let open = window_end.saturating_sub(next_seq);
             let backlog = Backlog { unsent, window: window_end - una, open, next_seq };
-            let senders = self.subflows.iter().map(|subflow| &subflow.sender);
-            let Some((at, space)) = self.scheduler.select_subflow(now, senders, backlog) else {
-                return;
-            };
+            let selected = self.scheduler.select_subflow(now, self.subflows.iter(), backlog);
+            let Some((at, space)) = selected else { return };
             self.subflows[at].reinjected = false;
             if reinjects {
-                if let Some(number) = self.stream.next_reinjection(at as u8) {
+                if let Some(payload) = self.stream.next_reinjection(at as u8) {
                     self.reinjected += 1;
-                    self.enqueue_on(at, number);
+                    self.enqueue_on(at, payload);
                 }
                 continue;
             }
-            let packets = space.min(unsent).min(open);
-            if packets == 0 {
+            if self.assign(at, space.min(unsent).min(open), unsent) == 0 {
                 if self.scheduler.is_opportunistic() {
                     self.optimize_rcv_buf(now, at);
                 }
                 return;
             }
-            for number in next_seq..next_seq + packets {
-                self.enqueue_on(at, number);
-            }
-            self.stream.advance(next_seq + packets);
+        }
+    }
+
+    /// Assigns `len` of `unsent` bytes to a subflow; returns how many it gets. With Linux's default
+    /// scheduler data ends anywhere, with the others with a full packet.
+    #[inline]
+    fn assign(&mut self, at: usize, len: u64, unsent: u64) -> u64 {
+        let next = self.stream.next_seq;
+        if self.scheduler.default.is_some() {
+            self.subflows[at].write(next, next + len);
+            self.pending_mask |= 1 << at;
+            self.stream.advance(next + len);
+            return len;
+        }
+        let mss = u64::from(self.stack.mss);
+        let len = if len < unsent { len - len % mss } else { len };
+        self.enqueue_packets(at, next, next + len);
+        self.stream.advance(next + len);
+        len
+    }
+
+    /// Enqueues data from `dsn` up to `end` as packets.
+    #[inline]
+    fn enqueue_packets(&mut self, at: usize, mut dsn: u64, end: u64) {
+        while dsn < end {
+            let len = u64::from(self.stack.mss).min(end - dsn) as u16;
+            self.enqueue_on(at, Payload { dsn, len, is_pushed: false });
+            dsn += u64::from(len);
         }
     }
 
     #[inline]
-    fn enqueue_on(&mut self, at: usize, number: u32) {
-        self.stream.record_path(number, at);
-        self.subflows[at].enqueue(number);
+    fn enqueue_on(&mut self, at: usize, payload: Payload) {
+        self.stream.record_path(payload, at);
+        self.subflows[at].enqueue(payload);
         self.pending_mask |= 1 << at;
     }
 
@@ -266,38 +234,41 @@ impl MultipathSender {
         match default.retransmit(now, self.subflows.iter().map(|subflow| &subflow.sender)) {
             Retransmit::Nothing => {}
             Retransmit::Fragment(at) => {
-                let end = end_of_fragment(self.stream.una, u32::from(self.stack.mss));
-                for number in self.stream.una..end.min(self.stream.snd_nxt) {
-                    self.reinjected += 1;
-                    self.enqueue_on(at, number);
-                }
+                let una = self.stream.una;
+                let end = end_of_fragment(una).min(self.stream.snd_nxt);
+                self.reinjected += (end - una).div_ceil(u64::from(self.stack.mss));
+                self.subflows[at].write(una, end);
+                self.pending_mask |= 1 << at;
             }
-            Retransmit::All => self.reinjected += u64::from(self.stream.rewind()),
+            Retransmit::All => self.reinjected += self.stream.rewind(),
         }
     }
 
-    /// Assigns every packet to every subflow with space.
+    /// Assigns all data to every subflow with space.
     fn schedule_redundant(&mut self, now: Time) {
-        let unsent = self.stream.unsent(now);
-        let end =
-            self.stream.window_end.min(self.stream.next_seq + unsent).max(self.stream.next_seq);
+        let written = self.stream.next_seq + self.stream.unsent(now);
+        let end = self.stream.window_end.min(written).max(self.stream.next_seq);
+        let mss = u64::from(self.stack.mss);
         for at in 0..self.subflows.len() {
             let subflow = &mut self.subflows[at];
             let from = subflow.redundant_next.max(self.stream.una);
-            let packets = subflow.sender.cwnd_space(now).min(end.saturating_sub(from));
-            subflow.redundant_next = from + packets;
-            self.stream.advance(self.stream.next_seq.max(subflow.redundant_next));
-            for number in from..from + packets {
-                self.enqueue_on(at, number);
+            let space = u64::from(subflow.sender.cwnd_space(now)) * mss;
+            let mut len = space.min(end.saturating_sub(from));
+            if from + len < written {
+                len -= len % mss;
             }
+            subflow.redundant_next = from + len;
+            self.stream.advance(self.stream.next_seq.max(from + len));
+            self.enqueue_packets(at, from, from + len);
         }
     }
 
     /// The receive window is full and subflow `at` has space (`mptcp_rcv_buf_optimization`).
     fn optimize_rcv_buf(&mut self, now: Time, at: usize) {
         self.scheduler.on_blocked();
-        let (head, srtt) = (self.stream.una, self.subflows[at].srtt());
-        let was_assigned = |other: usize| self.stream.path_mask_of_una() & 1 << other != 0;
+        let Some((head, paths)) = self.stream.first_assigned() else { return };
+        let srtt = self.subflows[at].srtt();
+        let was_assigned = |other: usize| paths & 1 << other != 0;
         let has_it = was_assigned(at);
         let mut others = (0..self.subflows.len()).filter(|&other| other != at);
         let Some(slow) = others.find(|&other| was_assigned(other)) else { return };
@@ -324,13 +295,12 @@ impl MultipathSender {
         if segment.is_control() {
             return segment;
         }
-        let subflow = &self.subflows[port];
-        let number = subflow.dsns[(segment.number - subflow.first_seq) as usize];
-        segment.set_dsn(number);
-        if self.stream.is_last(number) {
+        let payload = self.subflows[port].payload(segment.number);
+        segment.set_dsn(payload.dsn);
+        if self.stream.is_last(payload) || payload.is_pushed {
             segment.flags = segment.flags.with(Flags::PSH);
         }
-        segment.size = self.stream.payload(number) + self.stack.header;
+        segment.size = payload.len + self.stack.header;
         segment
     }
 
@@ -344,7 +314,7 @@ impl MultipathSender {
         let reinjects =
             !matches!(self.scheduler.scheduler, Scheduler::Default | Scheduler::Redundant);
         if self.subflows.len() > 1 && !already_reinjected && reinjects {
-            self.stream.reinject(port as u8, self.subflows[port].dsns.iter().copied());
+            self.stream.reinject(port as u8, self.subflows[port].payloads());
             self.needs_scheduling = true;
         }
     }
@@ -363,7 +333,8 @@ impl MultipathSender {
         self.share_siblings(at);
         if !segment.flags.contains(Flags::SYN) {
             let una = self.stream.una;
-            self.stream.acknowledge(now, segment.data_ack(), segment.window());
+            let (next, window) = segment.data_ack(una, &self.stack);
+            self.stream.acknowledge(now, next, next + window);
             if una == 0 && self.stream.una > 0 {
                 self.join(now);
             }
@@ -375,10 +346,10 @@ impl MultipathSender {
             }
         }
         let subflow = &mut self.subflows[at];
-        subflow.sender.handle(now, &segment.without_dss());
+        subflow.sender.handle(now, &segment.without_dss(&self.stack));
         subflow.on_acknowledged();
         if !self.stream.is_open() && subflow.sender.is_established() {
-            self.stream.open(now, segment.window());
+            self.stream.open(now, segment.data_ack(0, &self.stack).1);
         }
     }
 
@@ -423,6 +394,9 @@ impl Endpoint for MultipathSender {
                     default.on_burst(port, segment.number + 1);
                 }
                 return Some(self.add_dss(port, segment));
+            }
+            if self.subflows[port].push_tail() {
+                continue;
             }
             if let Some(default) = &mut self.scheduler.default {
                 self.needs_scheduling |= default.on_sent(port, &self.subflows[port].sender);

@@ -58,7 +58,7 @@ impl Sender {
         if !self.is_available() || self.path.departure > now {
             return 0;
         }
-        let queued = self.packets - self.scoreboard.next_seq();
+        let queued = self.unsent();
         // A tail loss probe's retransmission is in flight without having been lost.
         let to_retransmit =
             self.scoreboard.lost_out().saturating_sub(self.scoreboard.retrans_out());
@@ -73,9 +73,14 @@ impl Sender {
         (self.scoreboard.una(), self.packets)
     }
 
-    /// Full `sk_buff`s of the packets enqueued and not sent.
-    pub(crate) fn unsent_skbs(&self) -> u32 {
-        (self.packets - self.scoreboard.next_seq()).div_ceil(self.send_buffer.skb())
+    /// Packets enqueued and not sent.
+    pub(crate) fn unsent(&self) -> u32 {
+        self.packets - self.scoreboard.next_seq()
+    }
+
+    /// Packets of a full `sk_buff`.
+    pub(crate) fn skb(&self) -> u32 {
+        self.send_buffer.skb()
     }
 
     /// Whether the packet that was sent last ended a burst.

@@ -27,7 +27,8 @@ impl Sender {
             return 0;
         }
         let una = self.scoreboard.una();
-        let mut end = self.packets.min(self.window_end).min(self.send_buffer.written(una));
+        let window_end = if self.is_subflow { u32::MAX } else { self.window_end };
+        let mut end = self.packets.min(window_end).min(self.send_buffer.written(una));
         if let Some(source) = self.application.as_deref_mut() {
             match source {
                 Source::Rates(application) => {
@@ -79,7 +80,7 @@ impl Sender {
         }
         let sendable = self.sendable();
         if sendable == 0 {
-            let app_limited = self.scoreboard.next_seq() < self.window_end;
+            let app_limited = self.is_subflow || self.scoreboard.next_seq() < self.window_end;
             if app_limited {
                 // In Linux a write to the socket marks this (`tcp_rate_check_app_limited`), and a
                 // subflow is never written to: its samples measure the receive window too.
@@ -93,14 +94,8 @@ impl Sender {
         let cwnd = if self.app_limited { self.restart_after_idle() } else { cwnd };
         let quota = (cwnd / 2).max(1).min(cwnd - in_flight);
         let full = self.full_burst();
-        // The rest of a buffer does not wait to be part of a full burst.
-        let in_buffer = if self.is_subflow {
-            sendable
-        } else {
-            sendable.min(self.send_buffer.left_of_skb(self.scoreboard.next_seq()))
-        };
-        if quota < full && quota < in_buffer && 3 * quota < cwnd && self.tso_should_defer() {
-            return self.stop_sending(true);
+        if self.tso_should_defer(quota, full, sendable) {
+            return self.stop_sending(quota < self.send_window() && quota <= sendable);
         }
         // It borrows from the next buffer (`tcp_grow_skb`, since Linux 6.10).
         let packets = full.min(quota).min(sendable);
@@ -116,10 +111,41 @@ impl Sender {
         pacing::tso_autosize(&self.stack, &self.control, rate, min_rtt)
     }
 
-    fn tso_should_defer(&self) -> bool {
+    /// Packets beyond those sent that the peer's window allows.
+    fn send_window(&self) -> u32 {
+        self.window_end.saturating_sub(self.scoreboard.next_seq())
+    }
+
+    /// Whether a burst waits to become longer (`tcp_tso_should_defer`): the congestion window allows
+    /// `quota` packets of a `full` burst, and the peer's window may allow fewer.
+    #[inline]
+    fn tso_should_defer(&self, quota: u32, full: u32, sendable: u32) -> bool {
+        let window = self.send_window();
+        let limit = quota.min(window);
+        if limit >= full {
+            return false;
+        }
+        let windows = self.cwnd().min(self.window_end - self.scoreboard.una());
+        limit < self.packets_of_skb(sendable, window) && 3 * limit < windows && self.is_ack_near()
+    }
+
+    /// Packets of the buffer that is sent next, of `sendable` packets in a `window`: the rest of a buffer
+    /// does not wait to be part of a full burst.
+    #[inline]
+    fn packets_of_skb(&self, sendable: u32, window: u32) -> u32 {
+        if self.is_subflow {
+            // The last buffer may become longer.
+            let is_last = sendable > 1 && sendable <= self.send_buffer.skb();
+            return if is_last { u32::MAX } else { sendable };
+        }
+        let left_of_skb = self.send_buffer.left_of_skb(self.scoreboard.next_seq());
+        if sendable == window { left_of_skb } else { sendable.min(left_of_skb) }
+    }
+
+    fn is_ack_near(&self) -> bool {
         let in_recovery = matches!(self.path.ca_state, CaState::Recovery | CaState::Loss);
         let oldest = (self.scoreboard.packets_out() > 0).then(|| self.oldest_sent_at());
-        !in_recovery && pacing::tso_should_defer(&self.path, oldest)
+        !in_recovery && pacing::is_ack_near(&self.path, oldest)
     }
 
     pub(super) fn begin_burst(&mut self, packets: u32) {

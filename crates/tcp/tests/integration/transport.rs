@@ -417,3 +417,17 @@ fn a_burst_takes_from_the_next_buffer_of_64_kb() {
     let of_one_packet = bursts.iter().filter(|&&packets| packets == 1).count();
     assert!(bursts.len() > 2_000 && of_one_packet < 10, "{of_one_packet} of {}", bursts.len());
 }
+
+/// tcp_tso_should_defer: a window that allows a part of a full burst, the congestion window or the
+/// receiver's. An acknowledgement allows two packets.
+#[test]
+fn a_burst_waits_for_more_of_the_receive_window() {
+    let stack = Stack { receive_window: 100, ..Stack::linux() };
+    let delay = Span::from_millis(10);
+    let mut connection = TestConnection::new(Flow { stack, delay, ..Flow::default() });
+    connection.run(millis(3_000), lossless);
+    let bursts = bursts_after(&connection, millis(1_000));
+    let (all, long) =
+        (bursts.iter().sum::<u32>(), bursts.iter().filter(|&&one| one >= 7).sum::<u32>());
+    assert!(4 * long > all, "{long} of {all}");
+}

@@ -1,0 +1,219 @@
+//! The receive window of a multipath connection, bytes, with an application that reads everything at
+//! once (Linux 6.18: `mptcp_space`, `mptcp_set_rwin`, `mptcp_rcv_space_adjust`).
+//!
+//! All subflows advertise it, each at most as far as its own window has grown. A packet takes its
+//! payload and a constant overhead of the buffer, scaled by `scaling_ratio`, which is rounded down. So a
+//! full packet takes a little less of the window than it carries, and the window seldom ends with a
+//! packet.
+
+use crate::Stack;
+use crate::receive_window::{INITIAL_CLAMP, INITIAL_SPACE, ReceiveWindow, grown_buffer};
+use dumbbell_units::{Span, Time};
+
+/// `TCP_RMEM_TO_WIN_SCALE`: ratios are in units of 2^-8.
+const SCALE: u32 = 8;
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ConnectionWindow {
+    mss: u64,
+    /// Bytes of the buffer that a full packet takes.
+    received_size: u64,
+    /// The window that the whole buffer has room for (`window_clamp`).
+    window_clamp: u64,
+    /// Window scale (RFC 7323, section 2): the window is rounded up to a multiple of two to this power.
+    /// Without scaling it is rounded down to full packets.
+    window_scale: u32,
+    /// The largest window that can be advertised.
+    max_window: u64,
+    /// Whether packets take room of the window ([`Stack::autotuning`]).
+    autotuning: bool,
+    /// Maximum that was read in a round trip (`rcvq_space.space`).
+    space: u64,
+    /// What had been read when the current round trip began.
+    round_start: u64,
+    round_start_time: Time,
+    /// The longest smoothed round-trip time of the subflows, microseconds times 8.
+    rtt_us: u32,
+    /// What the packets out of order take of the window.
+    queued: u64,
+    /// What the packet takes that has arrived and was not read before it is acknowledged.
+    unread: u64,
+    /// The least that a packet has taken: while it grows, a subflow's window leaves room for the packet
+    /// that has arrived (`tcp_grow_window`).
+    least_taken: Option<u64>,
+    /// End of the window that was advertised.
+    end: u64,
+    /// Whether half of the buffer is for overhead, as a subflow has not received data yet.
+    is_half_overhead: bool,
+}
+
+/// What the application has read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Read {
+    /// All that was read so far, bytes.
+    pub(super) next: u64,
+    /// How much of it had waited for the packet that arrived, bytes.
+    pub(super) waited: u64,
+    /// What that took of the window.
+    pub(super) freed: u64,
+}
+
+impl ConnectionWindow {
+    pub(super) fn new(stack: &Stack) -> ConnectionWindow {
+        let (mss, received_size) = (u64::from(stack.mss), stack.received_size());
+        let (is_set, packets) = (stack.receive_window_is_set(), u64::from(stack.receive_window));
+        let mut window = ConnectionWindow {
+            mss,
+            received_size,
+            window_clamp: packets * mss,
+            window_scale: 0,
+            max_window: u64::MAX,
+            autotuning: stack.autotuning,
+            space: u64::from(INITIAL_SPACE) * mss,
+            round_start: 0,
+            round_start_time: Time::ZERO,
+            rtt_us: 0,
+            queued: 0,
+            unread: 0,
+            least_taken: None,
+            end: 0,
+            is_half_overhead: false,
+        };
+        if stack.autotuning {
+            let packets = if is_set { packets } else { u64::from(INITIAL_CLAMP) };
+            window.window_clamp = window.scaled(packets * received_size);
+            window.window_scale = stack.window_scale();
+            window.max_window = u64::from(u16::MAX) << window.window_scale;
+        }
+        window
+    }
+
+    /// `scaling_ratio`.
+    fn ratio(&self) -> u64 {
+        (self.mss << SCALE) / self.received_size
+    }
+
+    /// What bytes of the buffer are worth in the window (`tcp_win_from_space`).
+    fn scaled(&self, buffer: u64) -> u64 {
+        (buffer * self.ratio()) >> SCALE
+    }
+
+    /// What a packet with this payload takes of the window.
+    pub(super) fn taken_by(&self, payload: u16) -> u64 {
+        if !self.autotuning {
+            return 0;
+        }
+        self.scaled(self.received_size - self.mss + u64::from(payload))
+    }
+
+    /// A packet arrived. If it ends a burst, its acknowledgement follows the read (`mptcp_cleanup_rbuf`,
+    /// `ICSK_ACK_PUSHED`).
+    pub(super) fn on_arrival(&mut self, payload: u16, is_pushed: bool) {
+        let taken = self.taken_by(payload);
+        self.unread = if is_pushed { 0 } else { taken };
+        self.least_taken = Some(self.least_taken.map_or(taken, |least| least.min(taken)));
+    }
+
+    /// A packet waits for data before it.
+    pub(super) fn queue(&mut self, payload: u16) {
+        self.queued += self.taken_by(payload);
+    }
+
+    /// Advertises the window beyond `next` on a subflow, whose own window is `subflow`
+    /// (`__tcp_select_window` with `mptcp_space`). Its end never moves back.
+    #[inline]
+    pub(super) fn advertise_on(&mut self, subflow: &ReceiveWindow, next: u64) -> u64 {
+        let free = self.window_clamp.saturating_sub(self.queued);
+        let unread = std::mem::take(&mut self.unread);
+        // The subflow counts in packets, and leaves room for a full one.
+        let grown = u64::from(subflow.rcv_ssthresh()).saturating_add(u64::from(self.autotuning));
+        let least_taken = self.least_taken.unwrap_or(0);
+        let grown = (grown * self.mss).min(self.window_clamp.saturating_sub(least_taken));
+        let mut window = free.saturating_sub(unread).min(grown);
+        if self.is_half_overhead {
+            window = window.min((free << SCALE).div_ceil(self.ratio()) / 2);
+        }
+        if self.window_scale == 0 && self.autotuning {
+            window = (window / self.mss * self.mss).max(self.mss);
+        }
+        let window = window.max(self.end.saturating_sub(next));
+        let window = window.next_multiple_of(1 << self.window_scale).min(self.max_window);
+        self.end = next + window;
+        window
+    }
+
+    /// The connection has the longest round-trip time of its subflows, `rtt_us`, in microseconds times
+    /// 8, and takes as much of its buffer for overhead as the subflow that takes the most: half of it until
+    /// data arrives there (`TCP_DEFAULT_SCALING_RATIO`; once in a round trip).
+    #[inline]
+    pub(super) fn follow_subflows(&mut self, now: Time, rtt_us: u32, is_one_unused: bool) {
+        if self.rtt_us == 0 {
+            self.round_start_time = now;
+        }
+        if self.round_start_time == now {
+            self.is_half_overhead = is_one_unused;
+        }
+        self.rtt_us = rtt_us;
+    }
+
+    /// The application reads. Linux measures at the first packet that is read and subtracts those not read
+    /// yet, so that packets which waited count in the next round trip. Returns the packets that were
+    /// read in the last round trip if that was more than ever before: the buffer and the subflows' follow.
+    #[inline]
+    pub(super) fn on_read(&mut self, now: Time, read: Read, stack: &Stack) -> Option<u32> {
+        self.queued -= read.freed;
+        if !self.autotuning {
+            return None;
+        }
+        if now.since(self.round_start_time) < Span::from_micros(u64::from(self.rtt_us >> 3)) {
+            return None;
+        }
+        let copied_seq = read.next - read.waited;
+        let copied = (copied_seq - self.round_start).saturating_sub(read.waited);
+        (self.round_start, self.round_start_time) = (copied_seq, now);
+        if copied <= self.space {
+            return None;
+        }
+        let buffer = grown_buffer(copied, self.space);
+        self.space = copied;
+        if !stack.receive_window_is_set() {
+            let max = stack.receive_window.min(stack.max_received());
+            self.window_clamp = self.window_clamp.max(buffer.min(u64::from(max) * self.mss));
+        }
+        Some((copied / self.mss) as u32)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A capture of Linux 6.18 with a buffer of 62 packets: half of the buffer until data arrives on all
+    /// subflows, then all of it, less the packet that is not read yet.
+    #[test]
+    fn a_full_packet_takes_1422_bytes_of_the_window() {
+        let stack = Stack { receive_window: 62, ..Stack::linux() }.of_subflow();
+        let (mut window, mut subflow) = (ConnectionWindow::new(&stack), ReceiveWindow::new(&stack));
+        (0..100).for_each(|_| _ = subflow.grow());
+        assert_eq!((window.taken_by(1424), window.window_clamp), (1_422, 62 * 1_422));
+        window.is_half_overhead = true;
+        assert_eq!(window.advertise_on(&subflow, 0), 71_424);
+        window.is_half_overhead = false;
+        window.on_arrival(1424, false);
+        assert_eq!(window.advertise_on(&subflow, 1424), 86_742);
+        // Three packets wait; the end of the window does not move back.
+        (0..3).for_each(|_| window.queue(1424));
+        assert_eq!(window.advertise_on(&subflow, 2 * 1424), 86_742 - 1424);
+    }
+
+    /// RFC 7323 and __tcp_select_window: a capture of Linux 6.18 with a buffer of at most 256 MB has a scale
+    /// of 13, and windows of whole 8 kB.
+    #[test]
+    fn a_window_is_a_multiple_of_its_scale() {
+        let stack = Stack::linux().of_subflow();
+        let (mut window, subflow) = (ConnectionWindow::new(&stack), ReceiveWindow::new(&stack));
+        assert_eq!(stack.window_scale(), 13);
+        assert_eq!(window.advertise_on(&subflow, 0) % 8_192, 0);
+        assert_eq!(window.advertise_on(&subflow, 1_424) % 8_192, 0);
+    }
+}
