@@ -329,24 +329,24 @@ What runs and captures show of them:
 - **`pair-bbr+reno-3`: whether Reno's queue empties while BBR is in ProbeRTT** at 10 s. If it does
   not, BBR's lowest sample is too high, and it takes most of the link. From 15 to 20 s BBR has 76 to
   77 Mbit/s with seeds 2 to 4 (Linux 75 to 77), but 42 with seed 1 (Linux 70).
-- **`multipath-reno+buffer-1`: a state that Linux leaves.** At first the second path has 2 packets
-  in flight in the simulator, 4 in Linux, and its window stays at 10 packets, since it is not used.
-  In Linux it grows after 4 s, and the first path then has the smaller part of the receive buffer.
-  The simulator stays in the first state. Linux ends a burst at any byte of the receive window, so
-  that one packet in fifteen is short; the simulator ends it at whole packets. Whether that is the
-  reason is not known.
+- **`multipath-...+buffer`: a receive buffer for half of both paths.** Which path gets how much of it
+  depends on bursts and on [packets that are not
+  full](../notes/2026-11-validation-grid.md#multipath-tcp-by-bytes), and so on microseconds. The
+  simulator goes through the same states as Linux. In `multipath-reno+buffer-1` the first path has 4,000
+  to 4,400 packets/s after a start of 2 to 12 s with 7,000 (simulated 3,600 to 3,900, and 4,700 to 6,700
+  for up to 3 s), the second one 1,200 to 1,500 (1,050 to 1,400). In `multipath-reno+buffer-2` the first
+  path has 1,250 packets/s while the second one's window is 18 to 22 packets (simulated 1,205 with 22).
 - **`multipath-bbr+buffer-1` and `-2`: BBR keeps the rate it begins with**, as it takes [the receive
   window for the bandwidth](fidelity.md#multipath-tcp). With 33 packets that is the same rate in
-  Linux and in the simulator, with 367 packets it depends on the first round trips.
-- **`multipath-reno+buffer-2`: the first 50 ms decide** which path gets how much. Linux's runs have
-  13.4 and 5.1, 14.2 and 4.1 Mbit/s; the simulator has 14.2 and 2.8.
+  Linux and in the simulator. With 367 packets the second path's window varies between 12 and 116
+  packets in Linux and stays at 95 in the simulator; why is not known.
 - **`reordering-bbr+0.1-1`, `multipath-bbr-2`: moments in which the machine stops.** What it held
   back leaves at once, which BBR takes for bandwidth. These round trips, of 55 and 130 ms, are so
   long that runs with packets 12 to 33 ms late count. With a simulated path that is longer three
   times by 10 ms, or by 28 ms, for as long (`reroutes`), BBR's mean queueing delay in the first cell
   is 29 or 26 ms (5 without; Linux 26), and it retransmits 4,788 or 32,169 packets (Linux 4,795 to
-  35,785). Three times 25 ms give 100 ms in the second cell (49 without; Linux 108). In its second
-  run, with 149 Mbit/s on the first path (simulated 591), one packet in a hundred was more than 4 ms
+  35,785). Three times 25 ms give 121 ms in the second cell (80 without; Linux 108). In its second
+  run, with 149 Mbit/s on the first path (simulated 598), one packet in a hundred was more than 4 ms
   late (0.2 and 0.7 ms in the other runs).
 - **`pair-bbr+reno-1`**: the same by 6 ms, as in Linux's runs, takes as much from Reno (32.1 to 29.4
   Mbit/s; Linux 29.9), but BBR's retransmissions are then twice Linux's. No cause is known.
@@ -374,7 +374,9 @@ Linux's runs happened to be alike. By that rule goodput agreed in 71 of the valu
 differed in 8, delay in 71 and 8, retransmissions in 73 and 3.
 
 [Captures](../notes/2026-11-validation-grid.md#what-captures-showed) of 16 cells have since shown
-three rules of Linux that the simulator's TCP lacked. They changed which runs agree as well."""
+three rules of Linux that the simulator's TCP lacked, and captures of three connections over two paths
+[six more](../notes/2026-11-validation-grid.md#multipath-tcp-by-bytes). They changed which runs agree as
+well. The six cells with a small receive buffer were run again afterwards, four times each."""
 
 _HOW_TO_READ: Final = """\
 Medians, and the least and the most of several runs. *With jitter*: simulated with the lateness of

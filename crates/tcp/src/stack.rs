@@ -126,6 +126,12 @@ pub enum Ecn {
 /// `SKB_TRUESIZE(0)`, of a fast clone.
 pub(crate) const SKB_OVERHEAD: u64 = 1_280;
 
+/// `TCP_MAX_WSCALE`.
+const MAX_WINDOW_SCALE: u32 = 14;
+
+/// `tcp_rmem[2]` of the testbed, which scales windows as if buffers had a limit, bytes.
+const TESTBED_RMEM: u64 = 256 << 20;
+
 /// How many packets a buffer has room for, at least one.
 fn packets(buffer: u32, each: u64) -> u32 {
     (u64::from(buffer) / each.max(1)).max(1) as u32
@@ -171,12 +177,12 @@ impl Stack {
         self.receive_window < LARGE_WINDOW
     }
 
-    /// The window scale of the receiver (RFC 7323, section 2; `tcp_select_initial_window`). The testbed's
-    /// largest buffer is 256 MB.
+    /// The window scale of the receiver (RFC 7323, section 2; `tcp_select_initial_window`).
     pub(crate) fn window_scale(&self) -> u32 {
         let set = u64::from(self.receive_window) * self.received_size() / 2;
-        let most = if self.receive_window_is_set() { set } else { self.tcp_rmem.into() };
-        (most.clamp(1, 256 << 20).ilog2() + 1).saturating_sub(u16::BITS)
+        let largest = u64::from(self.tcp_rmem).min(TESTBED_RMEM);
+        let most = if self.receive_window_is_set() { set } else { largest };
+        (most.max(1).ilog2() + 1).saturating_sub(u16::BITS).min(MAX_WINDOW_SCALE)
     }
 
     /// The unit of the window of a connection over several paths, bytes.
