@@ -329,13 +329,14 @@ What runs and captures show of them:
 - **`pair-bbr+reno-3`: whether Reno's queue empties while BBR is in ProbeRTT** at 10 s. If it does
   not, BBR's lowest sample is too high, and it takes most of the link. From 15 to 20 s BBR has 76 to
   77 Mbit/s with seeds 2 to 4 (Linux 75 to 77), but 42 with seed 1 (Linux 70).
-- **`multipath-...+buffer`: a receive buffer for half of both paths.** Which path gets how much of it
-  depends on bursts and on [packets that are not
+- **`multipath-...+buffer`: a receive buffer for half of both paths.** Which path gets how much of
+  it depends on bursts and on [packets that are not
   full](../notes/2026-11-validation-grid.md#multipath-tcp-by-bytes), and so on microseconds. The
-  simulator goes through the same states as Linux. In `multipath-reno+buffer-1` the first path has 4,000
-  to 4,400 packets/s after a start of 2 to 12 s with 7,000 (simulated 3,600 to 3,900, and 4,700 to 6,700
-  for up to 3 s), the second one 1,200 to 1,500 (1,050 to 1,400). In `multipath-reno+buffer-2` the first
-  path has 1,250 packets/s while the second one's window is 18 to 22 packets (simulated 1,205 with 22).
+  simulator goes through the same states as Linux, at somewhat lower rates. In
+  `multipath-reno+buffer-1` the first path has 4,000 to 4,400 packets/s after a start of 2 to 12 s
+  with 7,000 (simulated 3,600 to 3,900, and 4,700 to 6,700 for up to 3 s), the second one 1,200 to
+  1,500 (1,050 to 1,400). In `multipath-reno+buffer-2` the first path has 1,250 packets/s (1,030 to
+  1,210). Why they are lower is not known.
 - **`multipath-bbr+buffer-1` and `-2`: BBR keeps the rate it begins with**, as it takes [the receive
   window for the bandwidth](fidelity.md#multipath-tcp). With 33 packets that is the same rate in
   Linux and in the simulator. With 367 packets the second path's window varies between 12 and 116
@@ -374,9 +375,10 @@ Linux's runs happened to be alike. By that rule goodput agreed in 71 of the valu
 differed in 8, delay in 71 and 8, retransmissions in 73 and 3.
 
 [Captures](../notes/2026-11-validation-grid.md#what-captures-showed) of 16 cells have since shown
-three rules of Linux that the simulator's TCP lacked, and captures of three connections over two paths
-[six more](../notes/2026-11-validation-grid.md#multipath-tcp-by-bytes). They changed which runs agree as
-well. The six cells with a small receive buffer were run again afterwards, four times each."""
+three rules of Linux that the simulator's TCP lacked, and captures of three connections over two
+paths [six more](../notes/2026-11-validation-grid.md#multipath-tcp-by-bytes). They changed which
+runs agree as well. The six cells with a small receive buffer were run again afterwards, four times
+each."""
 
 _HOW_TO_READ: Final = """\
 Medians, and the least and the most of several runs. *With jitter*: simulated with the lateness of
