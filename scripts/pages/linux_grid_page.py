@@ -322,9 +322,9 @@ What runs and captures show of them:
 - **`alone-bbr-10` and `ports-bbr3-1`: the latest packets.** BBR's bandwidth is the maximum of its
   samples, and a late acknowledgement makes the next sample higher: on another path, 96 Mbit/s and
   40 ms, Linux's is 0.2 % above the link's rate. With jitter of twice the 99th percentile of the
-  lateness, once for each direction, the delays are 0.95 and 1.03 of Linux's (0.89 and 0.83 without), and those of
-  `alone-bbr-1` and `alone-bbr-2`, which agree, 0.99 (0.96 and 0.92 without). With the same jitter
-  the delay of `reordering-bbr+0.5-2` is 18.6 to 21.2 ms (Linux 17.8 to 21.1), and Reno retransmits
+  lateness, once for each direction, the delays are 0.95 and 1.03 of Linux's (0.89 and 0.83
+  without), and those of `alone-bbr-1` and `alone-bbr-2`, which agree, 0.99 (0.96 and 0.92 without).
+  With the same jitter the delay of `reordering-bbr+0.5-2` is 18.6 to 21.2 ms (Linux 17.8 to 21.1), and Reno retransmits
   237 to 292 packets in `reordering-reno+0.5-2` (Linux 266 to 346; the medians are 256 and 295).
 - **`pair-bbr+reno-3`: whether Reno's queue empties while BBR is in ProbeRTT** at 10 s. If it does
   not, BBR's lowest sample is too high, and it takes most of the link. From 15 to 20 s BBR has 76 to
@@ -333,22 +333,21 @@ What runs and captures show of them:
   it depends on bursts and on [packets that are not
   full](../notes/2026-11-validation-grid.md#multipath-tcp-by-bytes), and so on microseconds. In
   `multipath-reno+buffer-1` Linux's first path has about 7,000 packets/s for 2 to 12 s, then 4,000
-  to 4,400 (two runs, every third second). The simulator's has 4,700 to 6,700 for up to 3 s, then
-  3,600 to 3,900. In `multipath-reno+buffer-2` the first path has 1,250 packets/s in Linux and 1,030
-  to 1,210 simulated. Why the simulator's later rates are lower is not known, nor why it retransmits
-  more in `multipath-cubic+buffer-1`.
+  to 4,400 (two runs, every third second). The simulator's, with 50 us of jitter, has 6,800 for up
+  to 3 s, then 3,400 to 4,100; a run without jitter stays at 2,200. In `multipath-reno+buffer-2` the
+  first path has 1,250 packets/s in Linux and 1,030 to 1,210 simulated. Why the simulator's later
+  rates are lower is not known, nor why it retransmits more in `multipath-cubic+buffer-1`.
 - **`multipath-bbr+buffer-1` and `-2`: BBR keeps the rate it begins with**, as it takes [the receive
   window for the bandwidth](fidelity.md#multipath-tcp). With 33 packets that is the same rate in
   Linux and in the simulator. With 367 packets the second path's congestion window varies between 12
-  and 116 packets in Linux; in the simulator without jitter it stays at 95. With the testbed's
-  lateness the first path has 54 to 162 Mbit/s (Linux 19 to 145). Why is not known.
-- **`multipath-bbr-1`**: no cause of the longer delay is known.
+  and 116 packets in Linux. In most simulated runs it stays at 95, and the first path has 53 to 55
+  Mbit/s, in others 162 (Linux 19 to 145). Why is not known.
 - **`reordering-bbr+0.1-1`, `multipath-bbr-2`: moments in which the machine stops.** What it held
   back leaves at once, which BBR takes for bandwidth. These round trips, of 55 and 130 ms, are so
   long that runs with packets 12 to 33 ms late count. If the simulated path becomes 10 ms longer for
   10 ms, three times in a run (`reroutes`), BBR's mean queueing delay in the first cell is 29 ms,
-  and it retransmits 4,788 packets; with 28 ms it is 26 ms, and 32,169 packets (without 5 ms; Linux 26
-  ms, and 4,795 to 35,785 packets). Three times 25 ms give 121 ms in the second cell (80 without;
+  and it retransmits 4,788 packets; with 28 ms it is 26 ms, and 32,169 packets (without 5 ms; Linux
+  26 ms, and 4,795 to 35,785 packets). Three times 25 ms give 114 ms in the second cell (73 without;
   Linux 108). In the second run of `multipath-bbr-2`, with 149 Mbit/s on the first path (simulated
   598), one packet in a hundred was more than 4 ms late (0.2 and 0.7 ms in the other runs).
 - **`pair-bbr+reno-1`**: stops of 6 ms, as in Linux's runs, reduce Reno's goodput from 32.1 to 29.4

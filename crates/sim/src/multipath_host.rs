@@ -125,6 +125,7 @@ impl Sampled for MultipathHost {
         match self {
             MultipathHost::Sender { sender, mss } => {
                 fill_series_row(&sender.subflow_stats(subflow), *mss, u64::MAX, row);
+                row.delivered = row.delivered.saturating_sub(sender.subflow_shortfall(subflow));
             }
             MultipathHost::Receiver(receiver) => {
                 row.received = receiver.subflow_stats(subflow).bytes
@@ -136,6 +137,7 @@ impl Sampled for MultipathHost {
         match self {
             MultipathHost::Sender { sender, mss } => {
                 fill_flow_row(&sender.subflow_stats(subflow), *mss, u64::MAX, row);
+                row.delivered = row.delivered.saturating_sub(sender.subflow_shortfall(subflow));
                 row.completed = None;
             }
             MultipathHost::Receiver(receiver) => {

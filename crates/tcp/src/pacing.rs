@@ -58,8 +58,8 @@ pub(crate) fn tso_autosize(
         .min(control.max_send_quantum.unwrap_or(u32::MAX))
 }
 
-/// Whether a burst that is not full should wait (`tcp_tso_should_defer`): unless the next one could
-/// have departed more than a millisecond ago, if an acknowledgement is expected within a millisecond.
+/// Whether an acknowledgement is expected within a millisecond, and no burst could have departed for a
+/// millisecond: then one that is not full may wait (`tcp_tso_should_defer`).
 #[inline]
 pub(crate) fn is_ack_near(path: &Path, oldest_sent_at: Option<Time>) -> bool {
     if path.now.since(path.departure) > MAX_DEFER {

@@ -185,7 +185,7 @@ impl ReceiveWindow {
         let (new, old) = (u64::from(copied), u64::from(self.space));
         self.space = copied;
         if !stack.receive_window_is_set() {
-            let window = grown_buffer(new, old) + u64::from(span);
+            let window = grown_buffer(new, old).saturating_add(u64::from(span));
             let max = stack.receive_window.min(stack.max_received());
             let window = u32::try_from(window).unwrap_or(u32::MAX).min(max);
             self.window_clamp = self.window_clamp.max(window);
@@ -196,11 +196,12 @@ impl ReceiveWindow {
 /// What the buffer has room for after `new` was read in a round trip, `old` the most before: twice of
 /// it, and in slow start what the sender will send next (`tcp_rcvbuf_grow`).
 pub(crate) fn grown_buffer(new: u64, old: u64) -> u64 {
-    2 * new + 4 * new * (new - old) / old
+    let ahead = 4 * u128::from(new) * u128::from(new - old) / u128::from(old);
+    u64::try_from(2 * u128::from(new) + ahead).unwrap_or(u64::MAX)
 }
 
 /// Packets that a buffer of a set size has room for. Without window scaling the window is rounded down to
-/// whole packets (`__tcp_select_window`), which takes one more.
+/// whole packets (`__tcp_select_window`), so that one packet fewer fits.
 fn clamp_of_buffer(stack: &Stack) -> u32 {
     (stack.receive_window - u32::from(stack.window_scale() == 0)).max(1)
 }

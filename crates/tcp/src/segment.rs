@@ -1,7 +1,8 @@
 //! A TCP segment in the network.
 //!
 //! Sequence numbers count packets: every segment but a flow's last carries a full MSS, so byte
-//! numbers follow from packet numbers (`isn + 1 + number * mss`). Packet number 0 is the first
+//! numbers follow from packet numbers (`isn + 1 + number * mss`). Subflows of a connection over several
+//! paths have shorter ones too; the connection numbers its data in bytes (`multipath/dss.rs`). Packet number 0 is the first
 //! data segment. 32 bits suffice for 4 billion packets a flow.
 
 use dumbbell_net::Packet;
@@ -17,7 +18,8 @@ pub struct Segment {
     /// Data: the sender's timestamp (TSval), microseconds, wrapping. Acknowledgement: its echo
     /// (TSecr, RFC 7323).
     pub timestamp: u32,
-    /// Acknowledgement: receive window in packets beyond `number`, in the lower 24 bits, and above them
+    /// Acknowledgement: receive window in packets beyond `number` (over several paths in units of
+    /// `Stack::window_unit`), in the lower 24 bits, and above them
     /// the lower byte of the receiver's timestamp. See [`Segment::window`] and [`Segment::tsval`].
     pub(crate) window_and_tsval: u32,
     /// SACK blocks as (start low, start high, length), so that the struct packs tightly. Data: the

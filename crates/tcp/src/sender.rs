@@ -99,6 +99,8 @@ pub struct Sender {
     /// Whether this is a subflow of a multipath connection, which enqueues packets as they fit.
     /// The end of the queue is then not the end of a write.
     is_subflow: bool,
+    /// Whether the last buffer of a subflow's queue may become longer.
+    last_skb_grows: bool,
     /// Whether it joined a connection that another subflow opened.
     joins: bool,
     application: Option<Box<Source>>,
@@ -196,6 +198,7 @@ impl Sender {
             bytes,
             packets,
             is_subflow: false,
+            last_skb_grows: false,
             joins: false,
             application: Application::from_rates(&app_rates, stack.mss)
                 .map(|application| Box::new(Source::Rates(application))),

@@ -129,9 +129,6 @@ pub(crate) const SKB_OVERHEAD: u64 = 1_280;
 /// `TCP_MAX_WSCALE`.
 const MAX_WINDOW_SCALE: u32 = 14;
 
-/// `tcp_rmem[2]` of the testbed, which scales windows as if buffers had a limit, bytes.
-const TESTBED_RMEM: u64 = 256 << 20;
-
 /// How many packets a buffer has room for, at least one.
 fn packets(buffer: u32, each: u64) -> u32 {
     (u64::from(buffer) / each.max(1)).max(1) as u32
@@ -180,8 +177,7 @@ impl Stack {
     /// The window scale of the receiver (RFC 7323, section 2; `tcp_select_initial_window`).
     pub(crate) fn window_scale(&self) -> u32 {
         let set = u64::from(self.receive_window) * self.received_size() / 2;
-        let largest = u64::from(self.tcp_rmem).min(TESTBED_RMEM);
-        let most = if self.receive_window_is_set() { set } else { largest };
+        let most = if self.receive_window_is_set() { set } else { self.tcp_rmem.into() };
         (most.max(1).ilog2() + 1).saturating_sub(u16::BITS).min(MAX_WINDOW_SCALE)
     }
 

@@ -38,8 +38,8 @@ pub(super) struct ConnectionWindow {
     queued: u64,
     /// What the packet takes that has arrived and was not read before it is acknowledged.
     unread: u64,
-    /// The least that a packet has taken: while it grows, a subflow's window leaves room for the packet
-    /// that has arrived (`tcp_grow_window`).
+    /// The least that a packet has taken. A subflow's window grows at most to the clamp less this, as the
+    /// packet that arrives occupies the buffer (`tcp_grow_window`).
     least_taken: Option<u64>,
     /// End of the window that was advertised.
     end: u64,
@@ -90,7 +90,7 @@ impl ConnectionWindow {
 
     /// `scaling_ratio`.
     fn ratio(&self) -> u64 {
-        (self.mss << SCALE) / self.received_size
+        ((self.mss << SCALE) / self.received_size).max(1)
     }
 
     /// What bytes of the buffer are worth in the window (`tcp_win_from_space`).
@@ -106,12 +106,17 @@ impl ConnectionWindow {
         self.scaled(self.received_size - self.mss + u64::from(payload))
     }
 
-    /// A packet arrived. If it ends a burst, its acknowledgement follows the read (`mptcp_cleanup_rbuf`,
-    /// `ICSK_ACK_PUSHED`).
-    pub(super) fn on_arrival(&mut self, payload: u16, is_pushed: bool) {
+    /// A packet arrived.
+    pub(super) fn on_arrival(&mut self, payload: u16) {
         let taken = self.taken_by(payload);
-        self.unread = if is_pushed { 0 } else { taken };
+        self.unread = 0;
         self.least_taken = Some(self.least_taken.map_or(taken, |least| least.min(taken)));
+    }
+
+    /// The packet that arrived is in order. It is read after its acknowledgement is sent, or before if it
+    /// ends a write (`mptcp_cleanup_rbuf`, `ICSK_ACK_PUSHED`).
+    pub(super) fn on_in_order(&mut self, payload: u16, is_pushed: bool) {
+        self.unread = if is_pushed { 0 } else { self.taken_by(payload) };
     }
 
     /// A packet waits for data before it.
@@ -199,7 +204,8 @@ mod tests {
         window.is_half_overhead = true;
         assert_eq!(window.advertise_on(&subflow, 0), 71_424);
         window.is_half_overhead = false;
-        window.on_arrival(1424, false);
+        window.on_arrival(1424);
+        window.on_in_order(1424, false);
         assert_eq!(window.advertise_on(&subflow, 1424), 86_742);
         // Three packets wait; the end of the window does not move back.
         (0..3).for_each(|_| window.queue(1424));
@@ -210,7 +216,7 @@ mod tests {
     /// of 13, and windows of whole 8 kB.
     #[test]
     fn a_window_is_a_multiple_of_its_scale() {
-        let stack = Stack::linux().of_subflow();
+        let stack = Stack { tcp_rmem: 256 << 20, ..Stack::linux() }.of_subflow();
         let (mut window, subflow) = (ConnectionWindow::new(&stack), ReceiveWindow::new(&stack));
         assert_eq!(stack.window_scale(), 13);
         assert_eq!(window.advertise_on(&subflow, 0) % 8_192, 0);

@@ -1,10 +1,11 @@
 //! The data sequence signal, the DSS option (RFC 8684, section 3.3): the connection's data numbers on
-//! subflows' segments, bytes. A segment has their lower 32 bits, as the option's short form has.
+//! subflows' segments, bytes.
 //!
-//! - Data carries its data sequence number in place of window and timestamp, which data does not need.
-//! - An acknowledgement carries the data acknowledgement in place of the third SACK block, and the
-//!   connection's receive window in units of [`Stack::window_unit`]. On the wire, 40 bytes of options hold
-//!   timestamps, the DSS and two SACK blocks.
+//! - Data carries its data sequence number of 64 bits in place of window and timestamp and of the second
+//!   SACK block, which data does not need.
+//! - An acknowledgement carries the lower 32 bits of the data acknowledgement in place of the third SACK
+//!   block, and the connection's receive window in units of [`Stack::window_unit`]. On the wire, 40
+//!   bytes of options hold timestamps, the DSS and two SACK blocks.
 
 use crate::{Flags, Segment, Stack};
 
@@ -49,15 +50,18 @@ fn widen(low: u32, near: u64) -> u64 {
 }
 
 impl Segment {
-    /// Data: its data sequence number (DSN), as the nearest to `near`.
+    /// Data: its data sequence number (DSN).
     #[inline]
-    pub(crate) fn dsn(&self, near: u64) -> u64 {
-        widen(self.window_and_tsval, near)
+    pub(crate) fn dsn(&self) -> u64 {
+        let [low, high, _] = self.blocks[1];
+        let upper = u32::from(low) | u32::from(high) << 16;
+        u64::from(upper) << 32 | u64::from(self.window_and_tsval)
     }
 
     #[inline]
     pub(crate) fn set_dsn(&mut self, dsn: u64) {
         self.window_and_tsval = dsn as u32;
+        self.blocks[1] = [(dsn >> 32) as u16, (dsn >> 48) as u16, 0];
     }
 
     /// Acknowledgement: the next DSN expected (Data ACK), as the nearest to `near`, and the window beyond
@@ -81,14 +85,18 @@ impl Segment {
         self.blocks[MAX_SACK_BLOCKS] = [next as u16, (next >> 16) as u16, 0];
     }
 
-    /// The acknowledgement as the subflow sees it: no DSS, and the connection's window in packets as its
-    /// own (`tcp_ack_update_window`).
+    /// Acknowledgement: the connection's window, full packets.
     #[inline]
-    pub(crate) fn without_dss(&self, stack: &Stack) -> Segment {
-        let mut plain = *self;
+    pub(crate) fn window_in_packets(&self, stack: &Stack) -> u32 {
         let (_, window) = self.data_ack(0, stack);
-        let packets = u32::try_from(window / u64::from(stack.mss)).unwrap_or(u32::MAX);
-        plain.set_window(packets, self.tsval());
+        u32::try_from(window / u64::from(stack.mss)).unwrap_or(u32::MAX)
+    }
+
+    /// The acknowledgement as the subflow sees it: no DSS, and a window of its own, packets.
+    #[inline]
+    pub(crate) fn without_dss(&self, window: u32) -> Segment {
+        let mut plain = *self;
+        plain.set_window(window, self.tsval());
         plain.blocks[MAX_SACK_BLOCKS] = [0; 3];
         plain
     }
@@ -106,9 +114,17 @@ mod tests {
         let window = 1_000 * stack.window_unit();
         segment.set_data_ack(5_000_000_000, window, &stack);
         assert_eq!(segment.data_ack(4_999_000_000, &stack), (5_000_000_000, window));
+        assert_eq!(segment.window_in_packets(&stack), (window / 1424) as u32);
         assert_eq!(segment.size, stack.ack_size(2) - 16);
         assert_eq!(segment.blocks().collect::<Vec<_>>(), [(5, 6), (8, 9)]);
-        assert_eq!(segment.without_dss(&stack).data_ack(0, &stack).0, 0);
+        assert_eq!(segment.without_dss(1).data_ack(0, &stack).0, 0);
+    }
+
+    #[test]
+    fn a_data_sequence_number_has_64_bits() {
+        let mut segment = Segment::default();
+        segment.set_dsn(0x1234_5678_9abc_def0);
+        assert_eq!((segment.dsn(), segment.tsecr()), (0x1234_5678_9abc_def0, 0));
     }
 
     /// IPv4, TCP, timestamps and 8 bytes of DSS, which with two SACK blocks fill the header:

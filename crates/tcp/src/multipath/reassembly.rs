@@ -31,9 +31,14 @@ impl Reassembly {
     #[inline]
     pub(super) fn arrive(&mut self, dsn: u64, payload: u16, taken: u64) -> Arrival {
         if dsn > self.next {
-            if let Some((known, _)) = self.out_of_order.get_mut(&dsn) {
-                *known = payload.max(*known);
-                return Arrival::Duplicate;
+            if let Some((start, (known, _))) = self.out_of_order.range_mut(..=dsn).next_back() {
+                let end = dsn + u64::from(payload);
+                if *start == dsn {
+                    *known = payload.max(*known);
+                }
+                if *start + u64::from(*known) >= end {
+                    return Arrival::Duplicate;
+                }
             }
             self.out_of_order.insert(dsn, (payload, taken));
             return Arrival::OutOfOrder;

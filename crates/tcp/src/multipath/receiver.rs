@@ -117,13 +117,15 @@ impl MultipathReceiver {
         }
         let payload = segment.size - self.stack.header;
         let (data, window, stack) = (&mut self.data, &mut self.window, &self.stack);
-        window.on_arrival(payload, segment.flags.contains(Flags::PSH));
+        window.on_arrival(payload);
+        let is_pushed = segment.flags.contains(Flags::PSH);
         let mut grown = None;
-        subflow.receive(segment, (segment.dsn(data.next()), payload), |dsn, payload| {
+        subflow.receive(segment, (segment.dsn(), payload), |dsn, payload| {
             match data.arrive(dsn, payload, window.taken_by(payload)) {
                 Arrival::Duplicate => {}
                 Arrival::OutOfOrder => window.queue(payload),
                 Arrival::InOrder { waited, freed } => {
+                    window.on_in_order(payload, is_pushed);
                     let read = Read { next: data.next(), waited, freed };
                     grown = grown.max(window.on_read(now, read, stack));
                 }

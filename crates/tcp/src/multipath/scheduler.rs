@@ -147,7 +147,7 @@ impl SchedulerState {
             Scheduler::Blest => {
                 self.blest.blest_waits(now, at, sender, fastest, backlog.window / mss)
             }
-            _ => self.should_wait_ecf(sender, fastest, backlog.unsent / mss),
+            _ => self.should_wait_ecf(sender, fastest, backlog.unsent.div_ceil(mss)),
         };
         // One packet: each assignment changes the decision.
         (!should_wait).then_some((at, 1))

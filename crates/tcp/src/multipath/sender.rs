@@ -14,6 +14,7 @@ use super::default_scheduler::{Retransmit, end_of_fragment};
 use super::scheduler::{Backlog, Scheduler, SchedulerState};
 use super::stream::{DataStream, Payload};
 use super::subflow_sender::SubflowSender;
+use crate::segment::MAX_WINDOW;
 use crate::{Flags, Segment, Sender, SenderConfig, Stack};
 use dumbbell_cc::{Algorithm, Metric, SenderStats};
 use dumbbell_net::Endpoint;
@@ -89,7 +90,7 @@ impl MultipathSender {
                 bytes: None,
                 app_rates: Vec::new(),
             });
-            SubflowSender::new(sender, start)
+            SubflowSender::new(sender, scheduler, start)
         };
         MultipathSender {
             subflows: algorithms.into_iter().enumerate().map(subflow).collect(),
@@ -120,6 +121,11 @@ impl MultipathSender {
     /// Counters and current values of a subflow.
     pub fn subflow_stats(&self, subflow: u8) -> SenderStats {
         self.subflows[usize::from(subflow)].sender.stats()
+    }
+
+    /// Bytes by which the packets that a subflow delivered are shorter than full ones.
+    pub fn subflow_shortfall(&self, subflow: u8) -> u64 {
+        self.subflows[usize::from(subflow)].shortfall()
     }
 
     /// Reports the internal variables of a subflow's algorithm.
@@ -334,7 +340,7 @@ impl MultipathSender {
         if !segment.flags.contains(Flags::SYN) {
             let una = self.stream.una;
             let (next, window) = segment.data_ack(una, &self.stack);
-            self.stream.acknowledge(now, next, next + window);
+            self.stream.acknowledge(now, next, window);
             if una == 0 && self.stream.una > 0 {
                 self.join(now);
             }
@@ -346,7 +352,11 @@ impl MultipathSender {
             }
         }
         let subflow = &mut self.subflows[at];
-        subflow.sender.handle(now, &segment.without_dss(&self.stack));
+        let window = match self.scheduler.default {
+            Some(_) => segment.window_in_packets(&self.stack),
+            None => MAX_WINDOW,
+        };
+        subflow.sender.handle(now, &segment.without_dss(window));
         subflow.on_acknowledged();
         if !self.stream.is_open() && subflow.sender.is_established() {
             self.stream.open(now, segment.data_ack(0, &self.stack).1);
@@ -389,7 +399,7 @@ impl Endpoint for MultipathSender {
                     !segment.is_control() && !segment.flags.contains(Flags::RETRANSMISSION);
                 if let Some(default) = &mut self.scheduler.default
                     && is_new
-                    && self.subflows[port].sender.has_sent_burst()
+                    && self.subflows[port].sender.is_between_bursts()
                 {
                     default.on_burst(port, segment.number + 1);
                 }

@@ -84,15 +84,17 @@ impl DataStream {
         self.established_at.is_some()
     }
 
-    /// A data acknowledgement arrived.
+    /// A data acknowledgement arrived, with the `window` beyond it. One of data that was never sent does
+    /// not count (`ack_update_msk`).
     #[inline]
-    pub(super) fn acknowledge(&mut self, now: Time, next: u64, window_end: u64) {
-        self.una = self.una.max(next.min(self.snd_nxt));
+    pub(super) fn acknowledge(&mut self, now: Time, next: u64, window: u64) {
+        let next = if next > self.snd_nxt { self.una } else { next };
+        self.una = self.una.max(next);
         while self.assigned.front().is_some_and(|(payload, _)| payload.end() <= self.una) {
             self.assigned.pop_front();
         }
         self.next_seq = self.next_seq.max(self.una);
-        self.window_end = self.window_end.max(window_end);
+        self.window_end = self.window_end.max(next + window);
         if self.una == self.end && self.completed.is_none() {
             self.completed = Some(now);
         }

@@ -1,5 +1,6 @@
 //! A subflow's sender, and the connection's data on it.
 
+use super::scheduler::Scheduler;
 use super::stream::Payload;
 use crate::Sender;
 use dumbbell_cc::filters::LossIntervals;
@@ -19,6 +20,8 @@ pub(super) struct SubflowSender {
     queued: u64,
     /// One past the last packet that is not full (`snd_sml`).
     short_end: u32,
+    /// Bytes by which the packets delivered are shorter than full ones.
+    shortfall: u64,
     mss: u16,
     pub(super) timeouts: u32,
     /// Its packets were reinjected, and it got no new data since.
@@ -32,7 +35,9 @@ pub(super) struct SubflowSender {
 }
 
 impl SubflowSender {
-    pub(super) fn new(sender: Sender, start: Time) -> SubflowSender {
+    /// Of a connection with this scheduler, which begins at `start`.
+    pub(super) fn new(mut sender: Sender, scheduler: Scheduler, start: Time) -> SubflowSender {
+        sender.set_last_skb_grows(scheduler == Scheduler::Default);
         SubflowSender {
             mss: sender.stack().mss,
             sender,
@@ -41,6 +46,7 @@ impl SubflowSender {
             tail: None,
             queued: 0,
             short_end: 0,
+            shortfall: 0,
             timeouts: 0,
             reinjected: false,
             episodes: 0,
@@ -105,6 +111,11 @@ impl SubflowSender {
         self.queued
     }
 
+    /// Bytes by which the packets delivered are shorter than full ones.
+    pub(super) fn shortfall(&self) -> u64 {
+        self.shortfall
+    }
+
     /// What the packet with this number of the subflow carries.
     #[inline]
     pub(super) fn payload(&self, number: u32) -> Payload {
@@ -121,8 +132,10 @@ impl SubflowSender {
     pub(super) fn on_acknowledged(&mut self) {
         let (una, _) = self.sender.sequence_range();
         let acked = una.wrapping_sub(self.first_seq) as usize;
-        let acked = self.packets.drain(..acked.min(self.packets.len()));
-        self.queued -= acked.map(|payload| u64::from(payload.len)).sum::<u64>();
+        for payload in self.packets.drain(..acked.min(self.packets.len())) {
+            self.queued -= u64::from(payload.len);
+            self.shortfall += u64::from(self.mss - payload.len);
+        }
         self.first_seq = una;
         let episodes = self.sender.episodes();
         if episodes != self.episodes {
@@ -159,8 +172,8 @@ mod tests {
         let flags = Flags::SYN.with(Flags::ACK);
         let mut reply = Segment { flags, ..Segment::default() };
         reply.set_data_ack(0, 1 << 20, sender.stack());
-        sender.handle(Time::ZERO, &reply.without_dss(sender.stack()));
-        SubflowSender::new(sender, Time::ZERO)
+        sender.handle(Time::ZERO, &reply.without_dss(1000));
+        SubflowSender::new(sender, Scheduler::Default, Time::ZERO)
     }
 
     /// The lengths of the packets that are sent now.
@@ -202,8 +215,7 @@ mod tests {
         assert_eq!(sent(&mut subflow), [1_424]);
         let mut ack = Segment { number: 1, flags: Flags::ACK, ..Segment::default() };
         ack.set_data_ack(1_000, 1 << 20, subflow.sender.stack());
-        let ack = ack.without_dss(subflow.sender.stack());
-        subflow.sender.handle(Time::ZERO, &ack);
+        subflow.sender.handle(Time::ZERO, &ack.without_dss(1000));
         subflow.on_acknowledged();
         assert_eq!((sent(&mut subflow), subflow.queued()), (vec![576], 2_000));
     }

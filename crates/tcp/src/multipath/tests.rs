@@ -95,7 +95,7 @@ impl Network {
 
     /// DSN and payload of a packet.
     fn data_of(&self, segment: &Segment) -> (u64, u16) {
-        (segment.dsn(self.read), segment.size - self.receiver.stack().header)
+        (segment.dsn(), segment.size - self.receiver.stack().header)
     }
 
     fn send(&mut self, port: u8, segment: Segment) {

@@ -78,14 +78,19 @@ impl Sender {
         self.packets - self.scoreboard.next_seq()
     }
 
+    /// Sets whether the last buffer of the queue may become longer, as Linux's scheduler writes bytes.
+    pub(crate) fn set_last_skb_grows(&mut self, grows: bool) {
+        self.last_skb_grows = grows;
+    }
+
     /// Packets of a full `sk_buff`.
     pub(crate) fn skb(&self) -> u32 {
         self.send_buffer.skb()
     }
 
-    /// Whether the packet that was sent last ended a burst.
+    /// Whether no burst has begun whose packets are not all sent.
     #[inline]
-    pub(crate) fn has_sent_burst(&self) -> bool {
+    pub(crate) fn is_between_bursts(&self) -> bool {
         self.burst_left == 0
     }
 

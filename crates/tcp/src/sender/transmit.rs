@@ -122,21 +122,20 @@ impl Sender {
     fn tso_should_defer(&self, quota: u32, full: u32, sendable: u32) -> bool {
         let window = self.send_window();
         let limit = quota.min(window);
-        if limit >= full {
+        if limit >= full || full == 1 {
             return false;
         }
         let windows = self.cwnd().min(self.window_end - self.scoreboard.una());
-        limit < self.packets_of_skb(sendable, window) && 3 * limit < windows && self.is_ack_near()
+        limit < self.enough_for_skb(sendable, window) && 3 * limit < windows && self.is_ack_near()
     }
 
-    /// Packets of the buffer that is sent next, of `sendable` packets in a `window`: the rest of a buffer
-    /// does not wait to be part of a full burst.
+    /// How many packets the windows have to allow for a burst that does not wait, of `sendable` packets in
+    /// a `window`: as many as the buffer has that is sent next. The last one may become longer.
     #[inline]
-    fn packets_of_skb(&self, sendable: u32, window: u32) -> u32 {
+    fn enough_for_skb(&self, sendable: u32, window: u32) -> u32 {
         if self.is_subflow {
-            // The last buffer may become longer.
             let is_last = sendable > 1 && sendable <= self.send_buffer.skb();
-            return if is_last { u32::MAX } else { sendable };
+            return if self.last_skb_grows && is_last { u32::MAX } else { sendable };
         }
         let left_of_skb = self.send_buffer.left_of_skb(self.scoreboard.next_seq());
         if sendable == window { left_of_skb } else { sendable.min(left_of_skb) }
