@@ -324,8 +324,9 @@ What runs and captures show of them:
   40 ms, Linux's is 0.2 % above the link's rate. With jitter of twice the 99th percentile of the
   lateness, once for each direction, the delays are 0.95 and 1.03 of Linux's (0.89 and 0.83
   without), and those of `alone-bbr-1` and `alone-bbr-2`, which agree, 0.99 (0.96 and 0.92 without).
-  With the same jitter the delay of `reordering-bbr+0.5-2` is 18.6 to 21.2 ms (Linux 17.8 to 21.1), and Reno retransmits
-  237 to 292 packets in `reordering-reno+0.5-2` (Linux 266 to 346; the medians are 256 and 295).
+  With the same jitter the delay of `reordering-bbr+0.5-2` is 18.6 to 21.2 ms (Linux 17.8 to 21.1),
+  and Reno retransmits 237 to 292 packets in `reordering-reno+0.5-2` (Linux 266 to 346; the medians
+  are 256 and 295).
 - **`pair-bbr+reno-3`: whether Reno's queue empties while BBR is in ProbeRTT** at 10 s. If it does
   not, BBR's lowest sample is too high, and it takes most of the link. From 15 to 20 s BBR has 76 to
   77 Mbit/s with seeds 2 to 4 (Linux 75 to 77), but 42 with seed 1 (Linux 70).
