@@ -213,7 +213,7 @@ def test_an_algorithm_is_told_what_happens_and_shows_what_it_wants() -> None:
     # 60 packets of 1500 bytes at 20 Mbit/s take 36 ms, which is less than the path's 40.
     assert rtt == pytest.approx(0.0412, abs=1e-3)
     assert rate == pytest.approx(60 * 1448 / 0.0412, rel=0.03)
-    assert seen["path"] == (59, "open", [], pytest.approx(flow["delivered"] / 1448, abs=60))
+    assert seen["path"] == (58, "open", [], pytest.approx(flow["delivered"] / 1448, abs=60))
     internals = result.internals.filter(pl.col("name") == "a number")["value"].unique()
     assert internals.to_list() == [42.0]
     assert "congestion" not in seen
