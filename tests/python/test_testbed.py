@@ -156,11 +156,12 @@ def test_transfers_are_those_that_the_simulator_draws_and_complete() -> None:
     assert (times["slowdown"] > 1).all()
     if not real.meta["invalid"]:
         took = [
-            metrics.completion_times(one).select(pl.col("took").median()).item()
+            metrics.completion_times(one).select(pl.col("took").quantile(0.25)).item()
             for one in (real, simulated)
         ]
-        # Linux's was 6 to 9 % above it in six runs.
-        assert took[0] == pytest.approx(took[1], rel=0.2)
+        # Linux's was within 2 % of it in seven runs. The median depends on whether the other flow's
+        # slow start overflows the queue during a transfer: 0.08 or 0.10 s in Linux.
+        assert took[0] == pytest.approx(took[1], rel=0.05)
 
 
 def test_the_warmup_of_real_flows_counts_in_no_table() -> None:
