@@ -59,6 +59,22 @@ pub struct SenderConfig {
     pub app_rates: Vec<(Span, Rate)>,
 }
 
+#[cfg(test)]
+impl SenderConfig {
+    /// A connection that begins at 0 and always has data.
+    pub(crate) fn of(stack: Stack, cc: &str) -> SenderConfig {
+        let init = dumbbell_cc::ConnectionConfig::new(Time::ZERO, 1448).with_seed(1);
+        SenderConfig {
+            stack: Arc::new(stack),
+            algorithm: Algorithm::parse(cc, &init).expect("a built-in algorithm"),
+            start: Time::ZERO,
+            stop: None,
+            bytes: None,
+            app_rates: Vec::new(),
+        }
+    }
+}
+
 /// What the application writes, if not all at once.
 enum Source {
     Rates(Application),

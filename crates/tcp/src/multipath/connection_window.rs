@@ -6,6 +6,7 @@
 //! full packet takes a little less of the window than it carries, and the window seldom ends with a
 //! packet.
 
+use super::reassembly::Read;
 use crate::Stack;
 use crate::receive_window::{INITIAL_CLAMP, INITIAL_SPACE, ReceiveWindow, grown_buffer};
 use dumbbell_units::{Span, Time};
@@ -16,8 +17,10 @@ const SCALE: u32 = 8;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ConnectionWindow {
     mss: u64,
-    /// Bytes of the buffer that a full packet takes.
-    received_size: u64,
+    /// Bytes of the buffer that a packet takes beside its payload.
+    overhead: u64,
+    /// `scaling_ratio`.
+    ratio: u64,
     /// The window that the whole buffer has room for (`window_clamp`).
     window_clamp: u64,
     /// Window scale (RFC 7323, section 2): the window is rounded up to a multiple of two to this power.
@@ -36,7 +39,7 @@ pub(super) struct ConnectionWindow {
     rtt_us: u32,
     /// What the packets out of order take of the window.
     queued: u64,
-    /// What the packet takes that has arrived and was not read before it is acknowledged.
+    /// Room for the packet that has arrived, if it is acknowledged before it is read.
     unread: u64,
     /// The least that a packet has taken. A subflow's window grows at most to the clamp less this, as the
     /// packet that arrives occupies the buffer (`tcp_grow_window`).
@@ -47,24 +50,14 @@ pub(super) struct ConnectionWindow {
     is_half_overhead: bool,
 }
 
-/// What the application has read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Read {
-    /// All that was read so far, bytes.
-    pub(super) next: u64,
-    /// How much of it had waited for the packet that arrived, bytes.
-    pub(super) waited: u64,
-    /// What that took of the window.
-    pub(super) freed: u64,
-}
-
 impl ConnectionWindow {
     pub(super) fn new(stack: &Stack) -> ConnectionWindow {
         let (mss, received_size) = (u64::from(stack.mss), stack.received_size());
         let (is_set, packets) = (stack.receive_window_is_set(), u64::from(stack.receive_window));
         let mut window = ConnectionWindow {
             mss,
-            received_size,
+            overhead: received_size - mss,
+            ratio: ((mss << SCALE) / received_size).max(1),
             window_clamp: packets * mss,
             window_scale: 0,
             max_window: u64::MAX,
@@ -88,14 +81,9 @@ impl ConnectionWindow {
         window
     }
 
-    /// `scaling_ratio`.
-    fn ratio(&self) -> u64 {
-        ((self.mss << SCALE) / self.received_size).max(1)
-    }
-
-    /// What bytes of the buffer are worth in the window (`tcp_win_from_space`).
+    /// The window that bytes of the buffer allow (`tcp_win_from_space`).
     fn scaled(&self, buffer: u64) -> u64 {
-        (buffer * self.ratio()) >> SCALE
+        (buffer * self.ratio) >> SCALE
     }
 
     /// What a packet with this payload takes of the window.
@@ -103,25 +91,24 @@ impl ConnectionWindow {
         if !self.autotuning {
             return 0;
         }
-        self.scaled(self.received_size - self.mss + u64::from(payload))
+        self.scaled(self.overhead + u64::from(payload))
     }
 
-    /// A packet arrived.
-    pub(super) fn on_arrival(&mut self, payload: u16) {
-        let taken = self.taken_by(payload);
+    /// A packet arrived that takes `taken` of the window.
+    pub(super) fn on_arrival(&mut self, taken: u64) {
         self.unread = 0;
         self.least_taken = Some(self.least_taken.map_or(taken, |least| least.min(taken)));
     }
 
     /// The packet that arrived is in order. It is read after its acknowledgement is sent, or before if it
     /// ends a write (`mptcp_cleanup_rbuf`, `ICSK_ACK_PUSHED`).
-    pub(super) fn on_in_order(&mut self, payload: u16, is_pushed: bool) {
-        self.unread = if is_pushed { 0 } else { self.taken_by(payload) };
+    pub(super) fn on_in_order(&mut self, taken: u64, is_pushed: bool) {
+        self.unread = if is_pushed { 0 } else { taken };
     }
 
     /// A packet waits for data before it.
-    pub(super) fn queue(&mut self, payload: u16) {
-        self.queued += self.taken_by(payload);
+    pub(super) fn queue(&mut self, taken: u64) {
+        self.queued += taken;
     }
 
     /// Advertises the window beyond `next` on a subflow, whose own window is `subflow`
@@ -136,7 +123,7 @@ impl ConnectionWindow {
         let grown = (grown * self.mss).min(self.window_clamp.saturating_sub(least_taken));
         let mut window = free.saturating_sub(unread).min(grown);
         if self.is_half_overhead {
-            window = window.min((free << SCALE).div_ceil(self.ratio()) / 2);
+            window = window.min((free << SCALE).div_ceil(self.ratio) / 2);
         }
         if self.window_scale == 0 && self.autotuning {
             window = (window / self.mss * self.mss).max(self.mss);
@@ -204,11 +191,11 @@ mod tests {
         window.is_half_overhead = true;
         assert_eq!(window.advertise_on(&subflow, 0), 71_424);
         window.is_half_overhead = false;
-        window.on_arrival(1424);
-        window.on_in_order(1424, false);
+        window.on_arrival(1_422);
+        window.on_in_order(1_422, false);
         assert_eq!(window.advertise_on(&subflow, 1424), 86_742);
         // Three packets wait; the end of the window does not move back.
-        (0..3).for_each(|_| window.queue(1424));
+        (0..3).for_each(|_| window.queue(1_422));
         assert_eq!(window.advertise_on(&subflow, 2 * 1424), 86_742 - 1424);
     }
 

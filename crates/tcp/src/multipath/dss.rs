@@ -85,13 +85,6 @@ impl Segment {
         self.blocks[MAX_SACK_BLOCKS] = [next as u16, (next >> 16) as u16, 0];
     }
 
-    /// Acknowledgement: the connection's window, full packets.
-    #[inline]
-    pub(crate) fn window_in_packets(&self, stack: &Stack) -> u32 {
-        let (_, window) = self.data_ack(0, stack);
-        u32::try_from(window / u64::from(stack.mss)).unwrap_or(u32::MAX)
-    }
-
     /// The acknowledgement as the subflow sees it: no DSS, and a window of its own, packets.
     #[inline]
     pub(crate) fn without_dss(&self, window: u32) -> Segment {
@@ -114,10 +107,10 @@ mod tests {
         let window = 1_000 * stack.window_unit();
         segment.set_data_ack(5_000_000_000, window, &stack);
         assert_eq!(segment.data_ack(4_999_000_000, &stack), (5_000_000_000, window));
-        assert_eq!(segment.window_in_packets(&stack), (window / 1424) as u32);
         assert_eq!(segment.size, stack.ack_size(2) - 16);
         assert_eq!(segment.blocks().collect::<Vec<_>>(), [(5, 6), (8, 9)]);
-        assert_eq!(segment.without_dss(1).data_ack(0, &stack).0, 0);
+        assert_eq!(segment.without_dss(7).data_ack(0, &stack).0, 0);
+        assert_eq!(segment.without_dss(7).window(), 7);
     }
 
     #[test]

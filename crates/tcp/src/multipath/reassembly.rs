@@ -17,8 +17,19 @@ pub(super) enum Arrival {
     Duplicate,
     /// It waits for data before it.
     OutOfOrder,
-    /// It is in order, and with it `waited` bytes that took `freed` of the window.
-    InOrder { waited: u64, freed: u64 },
+    /// It is in order.
+    InOrder(Read),
+}
+
+/// Data in order, which the application reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Read {
+    /// Its end: all that was read so far, bytes.
+    pub(super) next: u64,
+    /// How much of it had waited for the packet that arrived, bytes.
+    pub(super) waited: u64,
+    /// Room of the window that this had taken.
+    pub(super) freed: u64,
 }
 
 impl Reassembly {
@@ -56,6 +67,6 @@ impl Reassembly {
             self.next = self.next.max(start + u64::from(payload));
             freed += taken;
         }
-        Arrival::InOrder { waited: self.next - end, freed }
+        Arrival::InOrder(Read { next: self.next, waited: self.next - end, freed })
     }
 }

@@ -3,7 +3,7 @@
 //! A subflow delivers its packets in its own order, as in Linux. A hole in a subflow therefore blocks
 //! later packets of the same subflow, even if their data has arrived on another one.
 
-use super::connection_window::{ConnectionWindow, Read};
+use super::connection_window::ConnectionWindow;
 use super::reassembly::{Arrival, Reassembly};
 use crate::{Flags, Receiver, ReceiverStats, Segment, Stack};
 use dumbbell_net::Endpoint;
@@ -117,16 +117,16 @@ impl MultipathReceiver {
         }
         let payload = segment.size - self.stack.header;
         let (data, window, stack) = (&mut self.data, &mut self.window, &self.stack);
-        window.on_arrival(payload);
+        window.on_arrival(window.taken_by(payload));
         let is_pushed = segment.flags.contains(Flags::PSH);
         let mut grown = None;
         subflow.receive(segment, (segment.dsn(), payload), |dsn, payload| {
-            match data.arrive(dsn, payload, window.taken_by(payload)) {
+            let taken = window.taken_by(payload);
+            match data.arrive(dsn, payload, taken) {
                 Arrival::Duplicate => {}
-                Arrival::OutOfOrder => window.queue(payload),
-                Arrival::InOrder { waited, freed } => {
-                    window.on_in_order(payload, is_pushed);
-                    let read = Read { next: data.next(), waited, freed };
+                Arrival::OutOfOrder => window.queue(taken),
+                Arrival::InOrder(read) => {
+                    window.on_in_order(taken, is_pushed);
                     grown = grown.max(window.on_read(now, read, stack));
                 }
             }

@@ -337,9 +337,9 @@ impl MultipathSender {
         let at = usize::from(port);
         self.pending_mask |= 1 << port;
         self.share_siblings(at);
+        let una = self.stream.una;
+        let (next, window) = segment.data_ack(una, &self.stack);
         if !segment.flags.contains(Flags::SYN) {
-            let una = self.stream.una;
-            let (next, window) = segment.data_ack(una, &self.stack);
             self.stream.acknowledge(now, next, window);
             if una == 0 && self.stream.una > 0 {
                 self.join(now);
@@ -352,14 +352,14 @@ impl MultipathSender {
             }
         }
         let subflow = &mut self.subflows[at];
-        let window = match self.scheduler.default {
-            Some(_) => segment.window_in_packets(&self.stack),
+        let packets = match self.scheduler.default {
+            Some(_) => (window / u64::from(self.stack.mss)).min(MAX_WINDOW.into()) as u32,
             None => MAX_WINDOW,
         };
-        subflow.sender.handle(now, &segment.without_dss(window));
+        subflow.sender.handle(now, &segment.without_dss(packets));
         subflow.on_acknowledged();
         if !self.stream.is_open() && subflow.sender.is_established() {
-            self.stream.open(now, segment.data_ack(0, &self.stack).1);
+            self.stream.open(now, window);
         }
     }
 

@@ -122,7 +122,7 @@ impl SubflowSender {
         self.packets[(number - self.first_seq) as usize]
     }
 
-    /// What the packets carry that are not acknowledged.
+    /// The payloads that are not acknowledged.
     pub(super) fn payloads(&self) -> impl Iterator<Item = Payload> + '_ {
         self.packets.iter().copied()
     }
@@ -153,21 +153,12 @@ impl SubflowSender {
 mod tests {
     use super::*;
     use crate::{Flags, Segment, SenderConfig, Stack};
-    use dumbbell_cc::{Algorithm, ConnectionConfig};
     use dumbbell_net::Endpoint;
-    use std::sync::Arc;
 
     /// A subflow that is connected, at time 0.
     fn connected() -> SubflowSender {
-        let init = ConnectionConfig::new(Time::ZERO, 1448).with_seed(1);
-        let mut sender = Sender::subflow(SenderConfig {
-            stack: Arc::new(Stack::linux().of_subflow()),
-            algorithm: Algorithm::parse("reno", &init).expect("a built-in algorithm"),
-            start: Time::ZERO,
-            stop: None,
-            bytes: None,
-            app_rates: Vec::new(),
-        });
+        let stack = Stack::linux().of_subflow();
+        let mut sender = Sender::subflow(SenderConfig::of(stack, "reno"));
         sender.poll(Time::ZERO).expect("a SYN");
         let flags = Flags::SYN.with(Flags::ACK);
         let mut reply = Segment { flags, ..Segment::default() };

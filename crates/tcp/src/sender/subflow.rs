@@ -168,20 +168,10 @@ impl Sender {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dumbbell_cc::{Algorithm, ConnectionConfig};
     use dumbbell_net::Endpoint;
-    use std::sync::Arc;
 
     fn subflow(stack: Stack, cc: &str) -> Sender {
-        let init = ConnectionConfig::new(Time::ZERO, 1448).with_seed(1);
-        Sender::subflow(SenderConfig {
-            stack: Arc::new(stack),
-            algorithm: Algorithm::parse(cc, &init).expect("a built-in algorithm"),
-            start: Time::ZERO,
-            stop: None,
-            bytes: None,
-            app_rates: Vec::new(),
-        })
+        Sender::subflow(SenderConfig::of(stack, cc))
     }
 
     /// tcp_update_pacing_rate: mss_cache, not the size of a packet with the DSS option.

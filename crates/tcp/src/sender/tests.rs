@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::Receiver;
-use dumbbell_cc::{CaState, ConnectionConfig};
+use dumbbell_cc::CaState;
 
 const RTT: Span = Span::from_millis(100);
 
@@ -21,15 +21,7 @@ fn sender_with_ten_packets_out() -> Sender {
 }
 
 fn connected(stack: Stack) -> Sender {
-    let config = ConnectionConfig::new(Time::ZERO, 1448).with_seed(1);
-    let mut sender = Sender::new(SenderConfig {
-        stack: Arc::new(stack),
-        algorithm: Algorithm::parse("reno", &config).expect("a built-in algorithm"),
-        start: Time::ZERO,
-        stop: None,
-        bytes: None,
-        app_rates: Vec::new(),
-    });
+    let mut sender = Sender::new(SenderConfig::of(stack, "reno"));
     sender.poll(Time::ZERO).expect("a SYN");
     let flags = Flags::SYN.with(Flags::ACK);
     sender.handle(at(100), &Segment { flags, window_and_tsval: 1000, ..Segment::default() });
