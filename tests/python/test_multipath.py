@@ -92,7 +92,6 @@ def test_the_order_of_flows_in_a_file_changes_nothing(result: Result) -> None:
         ({"rtts": ["50 ms"]}, "rtts: has 1, but there are 2 paths; write one for each"),
         ({"rtts": ["5 ms", "60 ms"]}, r'rtts\[0\]: "5 ms" is less than the delay of its links'),
         ({"return_paths": [["moon"], []]}, r'return_paths\[0\]\[0\]: no link is called "moon"'),
-        ({"log": True}, "log: cannot be true for a flow of several paths"),
         ({"transport": "udt", "cc": "udt"}, 'transport: "udt" has one path'),
     ],
 )

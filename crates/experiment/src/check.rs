@@ -211,10 +211,6 @@ impl FlowCheck<'_> {
                 self.add(key, text);
             }
         }
-        if flow.log {
-            let text = "cannot be true for a flow of several paths; leave it out";
-            self.add("log", text.to_owned());
-        }
         if flow.transport != "tcp" {
             let text = format!("\"{}\" has one path", flow.transport);
             self.add("transport", format!("{text}; write path, or transport = \"tcp\""));

@@ -42,7 +42,8 @@ pub(crate) struct Packet {
     pub(crate) blocks: Vec<(i64, i64)>,
 }
 
-/// All TCP packets of a capture, in order; UDT's, which are UDP, are skipped.
+/// All TCP packets of a capture, in order. UDT's, which are UDP, and those of connections over several paths
+/// are skipped.
 pub(crate) fn packets(capture: &[u8]) -> Result<Vec<Packet>, CaptureError> {
     let (mut rest, mut parser) = PcapNgParser::new(capture)?;
     let mut sequences = HashMap::new();
@@ -83,7 +84,7 @@ impl SequenceSpace {
 /// The sequence numbers of each flow and direction (whether from the sender of data).
 type Sequences = HashMap<(u16, bool), SequenceSpace>;
 
-/// Reads a packet from its headers; `None` if it is not TCP.
+/// Reads a packet from its headers; `None` if it is not TCP over one path.
 fn packet(at_ns: u64, data: &[u8], sequences: &mut Sequences) -> Result<Option<Packet>, String> {
     let ip = Ipv4HeaderSlice::from_slice(data).map_err(|error| error.to_string())?;
     if ip.protocol() != IpNumber::TCP {
@@ -91,6 +92,9 @@ fn packet(at_ns: u64, data: &[u8], sequences: &mut Sequences) -> Result<Option<P
     }
     let ip_length = ip.slice().len();
     let tcp = TcpHeaderSlice::from_slice(&data[ip_length..]).map_err(|error| error.to_string())?;
+    if has_multipath_option(tcp.options()) {
+        return Ok(None);
+    }
     let headers = (ip_length + tcp.slice().len()) as u16;
     let payload = ip.total_len().checked_sub(headers).ok_or("it is shorter than its headers")?;
     // Senders are 10.0.n.n, receivers 10.1.n.n.
@@ -116,9 +120,32 @@ fn packet(at_ns: u64, data: &[u8], sequences: &mut Sequences) -> Result<Option<P
     Ok(Some(Packet { at_ns, flow, by_sender, size, payload, first, acknowledged, blocks }))
 }
 
+/// Whether one of these TCP options is Multipath TCP's (kind 30, RFC 8684), which each of its packets has.
+fn has_multipath_option(mut options: &[u8]) -> bool {
+    while let [kind, rest @ ..] = options {
+        options = match (*kind, rest) {
+            (0, _) => return false,
+            (1, rest) => rest,
+            (30, _) => return true,
+            (_, [length, ..]) => options.get(usize::from(*length).max(2)..).unwrap_or_default(),
+            (_, []) => return false,
+        };
+    }
+    false
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_multipath_option_is_found_behind_others() {
+        let timestamps = [1, 1, 8, 10, 30, 0, 0, 0, 0, 0, 0, 0];
+        assert!(!has_multipath_option(&timestamps));
+        assert!(has_multipath_option(&[&timestamps[..], &[30, 8, 0x20, 1, 0, 0, 0, 0]].concat()));
+        assert!(!has_multipath_option(&[8]));
+        assert!(!has_multipath_option(&[8, 0, 30, 4][..2]));
+    }
 
     #[test]
     fn sequence_numbers_go_on_beyond_32_bits() {

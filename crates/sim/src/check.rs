@@ -315,8 +315,6 @@ impl FlowSpec {
             self.additional_subflows.len(),
             valid,
         )?;
-        let valid = "false for a flow of several paths";
-        ensure(self.additional_subflows.is_empty() || !self.log, here, "log", self.log, valid)?;
         let valid = "null for a flow of several paths";
         ensure(
             self.additional_subflows.is_empty() || self.udt.is_none(),

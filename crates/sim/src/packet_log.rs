@@ -26,6 +26,8 @@ pub struct PacketRecord {
     pub event: PacketEvent,
     /// Index of the flow in the scenario.
     pub flow: u32,
+    /// The subflow of a connection over several paths, from 0 on.
+    pub subflow: u8,
     /// Whether the flow's sender sent the packet; otherwise its receiver did.
     pub by_sender: bool,
     /// The packet.
@@ -36,14 +38,14 @@ pub struct PacketRecord {
 /// link reports it.
 #[derive(Clone, Debug, Default)]
 pub struct PacketLog {
-    /// By pair of ports: the flow's index in the scenario if it is logged. Empty if none is.
-    flows: Vec<Option<u32>>,
+    /// By pair of ports: the flow's index in the scenario and the subflow, if it is logged. Empty if none is.
+    flows: Vec<Option<(u32, u8)>>,
     records: Vec<PacketRecord>,
 }
 
 impl PacketLog {
-    /// A log for pairs of ports: the flow of each pair that is logged.
-    pub(crate) fn new(flows: Vec<Option<u32>>) -> PacketLog {
+    /// A log for pairs of ports: the flow and subflow of each pair that is logged.
+    pub(crate) fn new(flows: Vec<Option<(u32, u8)>>) -> PacketLog {
         let any = flows.iter().any(Option::is_some);
         PacketLog { flows: if any { flows } else { Vec::new() }, records: Vec::new() }
     }
@@ -61,9 +63,16 @@ impl PacketLog {
         sender: EndpointId,
         packet: &impl SimPacket,
     ) {
-        if let Some(&Some(flow)) = self.flows.get(sender.pair() as usize) {
+        if let Some(&Some((flow, subflow))) = self.flows.get(sender.pair() as usize) {
             let by_sender = sender.0.is_multiple_of(2);
-            self.records.push(PacketRecord { at, event, flow, by_sender, packet: packet.pdu() });
+            self.records.push(PacketRecord {
+                at,
+                event,
+                flow,
+                subflow,
+                by_sender,
+                packet: packet.pdu(),
+            });
         }
     }
 }

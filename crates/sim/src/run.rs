@@ -369,7 +369,11 @@ impl Scenario {
         order.sort_by_key(|&flow| flows[flow].pair);
         let pairs =
             || order.iter().flat_map(|&flow| flows[flow].paths.iter().map(move |p| (flow, p)));
-        let logged = |(flow, _): (usize, _)| self.flows[flow].log.then_some(flow as u32);
+        let logged = |&flow: &usize| {
+            let is_logged = self.flows[flow].log;
+            let subflows = 0..flows[flow].paths.len() as u8;
+            subflows.map(move |subflow| is_logged.then_some((flow as u32, subflow)))
+        };
         // UDT's timestamps count from the opening of the socket (draft-gg-udt-03, section 2).
         let clock = |flow: usize| match self.flows[flow].udt {
             Some(_) => flows[flow].start,
@@ -380,7 +384,7 @@ impl Scenario {
         let pair_of = transfers.iter().map(|transfer| flows[transfer.flow as usize].pair);
         let delays = pairs().map(|(flow, path)| (path.delay, clock(flow)));
         Observers {
-            log: PacketLog::new(pairs().map(logged).collect()),
+            log: PacketLog::new(order.iter().flat_map(logged).collect()),
             hops: hops(flow_of().collect()),
             payloads: BTreeMap::new(),
             meter: DelayMeter::new(delays, pair_of.collect()),

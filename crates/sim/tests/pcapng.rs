@@ -1,12 +1,13 @@
 //! The packet log as a capture file, read back with independent parsers.
 
 use dumbbell_net::{AqmConfig, CodelConfig, FqCodelConfig, StepConfig};
-use dumbbell_sim::{CapturePoint, RunOutput, Scenario};
+use dumbbell_sim::{CapturePoint, LinkSpec, PathSpec, RunOutput, Scenario};
 use dumbbell_tcp::Ecn;
 use dumbbell_udt::{Packet, RequestType, codec};
 use dumbbell_units::Span;
 use etherparse::{NetHeaders, PacketHeaders, TcpHeader, TcpOptionElement, TransportHeader};
 use pcap_file::pcapng::{Block, PcapNgReader};
+use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 
 const ISN: u32 = 1_000_000;
@@ -31,8 +32,22 @@ fn scenario() -> Scenario {
     Scenario::from_json(&json).expect("it is valid")
 }
 
+/// The logged flow over two paths, without the other one.
+fn over_two_paths() -> Scenario {
+    let mut scenario = scenario();
+    let second = LinkSpec { name: "second".to_owned(), ..scenario.links[0].clone() };
+    scenario.links.push(second);
+    scenario.flows.truncate(1);
+    let return_delay_ns = 40_000_000;
+    let path = vec!["second".to_owned()];
+    let subflow = PathSpec { path, return_path: Vec::new(), return_delay_ns };
+    scenario.flows[0].additional_subflows = vec![subflow];
+    scenario
+}
+
 struct Captured {
     at: u128,
+    source: [u8; 4],
     ecn: u8,
     tcp: TcpHeader,
     from_sender: bool,
@@ -74,6 +89,7 @@ fn parse(packet: &pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketBloc
     let from_sender = tcp.destination_port == 5_001;
     Captured {
         at: packet.timestamp.as_nanos(),
+        source: ip.source,
         ecn: ip.ecn.value(),
         tcp,
         from_sender,
@@ -228,6 +244,72 @@ fn only_flows_with_log_set_are_recorded() {
     let mut scenario = scenario();
     scenario.flows[0].log = false;
     assert!(scenario.run().expect("it runs").packets.records().is_empty());
+}
+
+/// The body of a packet's Multipath TCP option (RFC 8684), from its subtype on.
+fn multipath_option(packet: &Captured) -> &[u8] {
+    let mut options = packet.tcp.options.as_slice();
+    loop {
+        match options {
+            [1, rest @ ..] => options = rest,
+            [30, length, ..] => return &options[2..usize::from(*length)],
+            [_, length, ..] => options = &options[usize::from(*length)..],
+            _ => panic!("no such option"),
+        }
+    }
+}
+
+fn number<const N: usize>(bytes: &[u8], at: usize) -> u64 {
+    bytes[at..at + N].iter().fold(0, |number, &byte| number << 8 | u64::from(byte))
+}
+
+#[test]
+fn a_second_subflow_joins_with_the_token_of_the_receivers_key() {
+    let scenario = over_two_paths();
+    let outcome = scenario.run().expect("it runs");
+    let sent = capture(&outcome, &scenario, CapturePoint::Sender);
+    let syns: Vec<_> = sent.iter().filter(|packet| packet.tcp.syn).collect();
+    let hosts: Vec<_> = syns.iter().map(|packet| packet.source).collect();
+    assert_eq!(hosts, [[10, 0, 0, 0], [10, 1, 0, 0], [10, 2, 0, 0], [10, 3, 0, 0]]);
+    let [capable, answer, join, joined] = [0, 1, 2, 3].map(|at| multipath_option(syns[at]));
+    assert_eq!((capable, answer.len(), joined.len()), (&[0x01, 0x01][..], 2 + 8, 2 + 8 + 4));
+    let token = &Sha256::digest(&answer[2..])[..4];
+    assert_eq!((join[0], &join[2..6]), (0x10, token));
+    let third = sent.iter().find(|p| p.source[1] == 2 && !p.tcp.syn).expect("an acknowledgement");
+    assert_eq!((third.payload, multipath_option(third).len()), (0, 2 + 20));
+}
+
+#[test]
+fn data_numbers_of_both_subflows_cover_the_data_once_it_arrived() {
+    let scenario = over_two_paths();
+    let outcome = scenario.run().expect("it runs");
+    let received = capture(&outcome, &scenario, CapturePoint::Receiver);
+    let first = received.iter().find(|packet| packet.payload > 0).expect("data");
+    let capable = multipath_option(first);
+    assert_eq!((&capable[..2], capable.len()), (&[0x01, 0x01][..], 2 + 8 + 8 + 2));
+    let initial = number::<8>(&Sha256::digest(&capable[2..10]), 24);
+    let (mut end, mut paths) = (0, BTreeSet::new());
+    let mut pieces = BTreeSet::from([(0, number::<2>(capable, 18))]);
+    for packet in received.iter().filter(|packet| packet.payload > 0).skip(1) {
+        let option = multipath_option(packet);
+        if option[0] == 0x20 {
+            assert_eq!(option[1], 0x0d, "a data acknowledgement, and a mapping of 8 bytes");
+            assert_eq!(number::<4>(option, 14) as u32 + ISN, packet.tcp.sequence_number);
+            assert_eq!(number::<2>(option, 18), packet.payload as u64);
+            let at = number::<8>(option, 6).wrapping_sub(initial + 1);
+            pieces.insert((at, at + packet.payload as u64));
+            paths.insert(packet.source[1]);
+        }
+    }
+    for (from, to) in pieces {
+        assert!(from <= end, "a gap from {end} to {from}");
+        end = end.max(to);
+    }
+    assert_eq!((end, paths), (3_000_001, [0, 2].into()));
+    let mut acked = received.iter().filter(|packet| !packet.from_sender && !packet.tcp.syn);
+    let last = multipath_option(acked.next_back().expect("acknowledgements"));
+    let expected = initial.wrapping_add(1 + 3_000_001) as u32;
+    assert_eq!((last[0], number::<4>(last, 2) as u32), (0x20, expected));
 }
 
 #[test]

@@ -175,7 +175,7 @@ impl Stack {
     }
 
     /// The window scale of the receiver (RFC 7323, section 2; `tcp_select_initial_window`).
-    pub(crate) fn window_scale(&self) -> u32 {
+    pub fn window_scale(&self) -> u32 {
         let set = u64::from(self.receive_window) * self.received_size() / 2;
         let most = if self.receive_window_is_set() { set } else { self.tcp_rmem.into() };
         (most.max(1).ilog2() + 1).saturating_sub(u16::BITS).min(MAX_WINDOW_SCALE)

@@ -7,6 +7,7 @@
 //! comment.
 
 mod datagram;
+mod mptcp;
 mod tcp;
 mod udt;
 
@@ -62,11 +63,17 @@ impl PacketLog {
             ],
         })?;
         let mut echoes = tcp::EchoTracker::default();
+        let mut connections = mptcp::connections(&scenario.flows);
         let mut drop_comments = self.drop_comments(&scenario.links);
         for record in self.records() {
             let flow = &scenario.flows[record.flow as usize];
             let echoed = match &record.packet {
-                Pdu::Tcp(segment) => echoes.track(record, segment),
+                Pdu::Tcp(segment) => {
+                    if let Some(connection) = connections.get_mut(&record.flow) {
+                        connection.track(record, segment);
+                    }
+                    echoes.track(record, segment)
+                }
                 Pdu::Udt(_) | Pdu::Datagram(_) => 0,
             };
             let seen = match record.event {
@@ -80,7 +87,10 @@ impl PacketLog {
                     if sent { drop_comments.get_mut(&packet_key(record)) } else { None };
                 let comment = drop_comment.and_then(VecDeque::pop_front);
                 let (bytes, length) = match &record.packet {
-                    Pdu::Tcp(segment) => tcp::packet((record, segment), flow, echoed),
+                    Pdu::Tcp(segment) => {
+                        let multipath = connections.get(&record.flow);
+                        tcp::packet((record, segment), flow, multipath, echoed)
+                    }
                     Pdu::Udt(packet) => udt::packet(record, packet),
                     Pdu::Datagram(datagram) => datagram::packet(record, datagram),
                 };
@@ -108,18 +118,20 @@ impl PacketLog {
     }
 }
 
-/// Identifies a transmission: flow, direction and content. Duplicate acknowledgements differ only
+/// Identifies a transmission: flow, subflow, direction and content. Duplicate acknowledgements differ only
 /// in their SACK blocks. If they are entirely equal, the first one is taken for the dropped one.
-type PacketKey = (u32, bool, Pdu);
+type PacketKey = (u32, u8, bool, Pdu);
 
 fn packet_key(record: &PacketRecord) -> PacketKey {
-    (record.flow, record.by_sender, record.packet)
+    (record.flow, record.subflow, record.by_sender, record.packet)
 }
 
-/// The IPv4 header of a packet with `carried` bytes behind it.
+/// The IPv4 header of a packet with `carried` bytes behind it. The sender of flow n is 10.0.n, its receiver
+/// 10.1.n, with 16 bits for n; those of subflow k are 10.2k.n and 10.(2k + 1).n.
 fn ip_header(record: &PacketRecord, protocol: IpNumber, carried: usize, ecn: IpEcn) -> Ipv4Header {
     let [high, low] = (record.flow as u16).to_be_bytes();
-    let (sender, receiver) = ([10, 0, high, low], [10, 1, high, low]);
+    let side = 2 * record.subflow;
+    let (sender, receiver) = ([10, side, high, low], [10, side + 1, high, low]);
     let (source, destination) =
         if record.by_sender { (sender, receiver) } else { (receiver, sender) };
     let mut ip = Ipv4Header::new(carried as u16, 64, protocol, source, destination)

@@ -1,7 +1,8 @@
-//! TCP segments as bytes. Sequence numbers follow from packet numbers: data packet n starts at `isn
-//! + 1 + n * mss`.
+//! TCP segments as bytes. Sequence numbers follow from packet numbers: data packet n of a connection
+//! over one path starts at `isn + 1 + n * mss`.
 
 use super::ip_header;
+use super::mptcp::Multipath;
 use crate::packet_log::{PacketEvent, PacketRecord};
 use crate::scenario::FlowSpec;
 use dumbbell_tcp::{Ecn, Flags, Segment, Stack};
@@ -12,19 +13,17 @@ use std::collections::{HashMap, VecDeque};
 /// Initial sequence numbers of the sender and of the receiver.
 const ISN: [u32; 2] = [1_000_000, 2_000_000];
 const PORTS: [u16; 2] = [40_000, 5_001];
-/// The maximum of RFC 7323: simulated windows are large.
-const WINDOW_SCALE: u8 = 14;
 /// Size of an IPv4 header and a TCP header with the timestamp option.
 const TIMESTAMPED_HEADER: u16 = 52;
 
-/// The timestamps that both ends of each flow echo.
+/// The timestamps that both ends of each connection or subflow echo.
 #[derive(Default)]
 pub(super) struct EchoTracker {
-    flows: HashMap<u32, FlowEchoes>,
+    ends: HashMap<(u32, u8), Echoes>,
 }
 
 #[derive(Default)]
-struct FlowEchoes {
+struct Echoes {
     /// The receiver's clock in the latest acknowledgement that arrived, in microseconds.
     last_received: u32,
     /// Data in flight, with the timestamp that it echoes.
@@ -34,7 +33,7 @@ struct FlowEchoes {
 impl EchoTracker {
     /// Tracks a record; returns the timestamp that its packet echoes.
     pub(super) fn track(&mut self, record: &PacketRecord, segment: &Segment) -> u32 {
-        let end = self.flows.entry(record.flow).or_default();
+        let end = self.ends.entry((record.flow, record.subflow)).or_default();
         if !record.by_sender {
             if record.event == PacketEvent::Received {
                 end.last_received = clock(record.at);
@@ -57,16 +56,18 @@ fn clock(at: Time) -> u32 {
     (at.as_nanos() / 1_000) as u32
 }
 
-/// The packet's headers as bytes, and its length with payload.
+/// The packet's headers as bytes, and its length with payload. `multipath` is given for a subflow.
 pub(super) fn packet(
     (record, segment): (&PacketRecord, &Segment),
     flow: &FlowSpec,
+    multipath: Option<&Multipath>,
     echoed: u32,
 ) -> (Vec<u8>, usize) {
-    let mut tcp = tcp_header((record, segment), flow, echoed);
+    let mut tcp = tcp_header((record, segment), flow, multipath, echoed);
+    let header = multipath.map_or(flow.stack.header, Multipath::header);
     let payload = match segment.is_ack() || segment.flags.contains(Flags::SYN) {
         true => 0,
-        false => usize::from(segment.size.saturating_sub(flow.stack.header)),
+        false => usize::from(segment.size.saturating_sub(header)),
     };
     let ecn = match segment.flags {
         flags if flags.contains(Flags::CE) => IpEcn::THREE,
@@ -88,15 +89,22 @@ pub(super) fn packet(
 fn tcp_header(
     (record, segment): (&PacketRecord, &Segment),
     flow: &FlowSpec,
+    multipath: Option<&Multipath>,
     echoed: u32,
 ) -> TcpHeader {
     let by_sender = &record.by_sender;
     let (from, to) = if *by_sender { (0, 1) } else { (1, 0) };
     let stack = &flow.stack;
     let byte = |number: u32| {
-        // The last packet may be short; the number after it is the end of the data.
-        let sent = u64::from(number) * u64::from(stack.mss);
-        ISN[0].wrapping_add(1).wrapping_add(flow.bytes.map_or(sent, |bytes| sent.min(bytes)) as u32)
+        let sent = match multipath {
+            Some(multipath) => multipath.first_byte(record.subflow, number),
+            None => {
+                // The last packet may be short; the number after it is the end of the data.
+                let sent = u64::from(number) * u64::from(stack.mss);
+                flow.bytes.map_or(sent, |bytes| sent.min(bytes))
+            }
+        };
+        ISN[0].wrapping_add(1).wrapping_add(sent as u32)
     };
     let syn = segment.flags.contains(Flags::SYN);
     let (sequence, acknowledged) = match (syn, by_sender) {
@@ -105,22 +113,30 @@ fn tcp_header(
         (false, true) => (byte(segment.number), ISN[1] + 1),
         (false, false) => (ISN[1] + 1, byte(segment.number)),
     };
-    let packets = if *by_sender { stack.receive_window } else { segment.window() };
-    let bytes = u64::from(packets) * u64::from(stack.mss);
+    let bytes = match (by_sender, multipath) {
+        (true, _) => u64::from(stack.receive_window) * u64::from(stack.mss),
+        (false, Some(multipath)) => multipath.window(segment),
+        (false, None) => u64::from(segment.window()) * u64::from(stack.mss),
+    };
     // RFC 7323, section 2.2: the window of a SYN is never scaled.
-    let window = if syn { bytes } else { bytes >> WINDOW_SCALE }.min(0xffff) as u16;
+    let window = if syn { bytes } else { bytes >> window_scale(stack) }.min(0xffff) as u16;
     let mut tcp = TcpHeader::new(PORTS[from], PORTS[to], sequence, window);
     tcp.acknowledgment_number = acknowledged;
     tcp.syn = syn;
     tcp.ack = !(syn && *by_sender);
-    tcp.psh = *by_sender && !syn && segment.flags.contains(Flags::PSH);
+    tcp.psh = *by_sender && !segment.is_ack() && !syn && segment.flags.contains(Flags::PSH);
     (tcp.ns, tcp.cwr, tcp.ece) = match stack.ecn {
         Ecn::L4s => ace(segment, *by_sender),
         _ => (false, segment.flags.contains(Flags::CWR), segment.flags.contains(Flags::ECE)),
     };
     let clock = if *by_sender { segment.timestamp } else { clock(record.at) };
     let options = options(segment, stack, byte, (clock, echoed));
-    tcp.set_options(&options).expect("at most 40 bytes: 12 of timestamps and 28 of SACK");
+    let most = "at most 40 bytes: 12 of timestamps and 28 of SACK, or 8 of a DSS and 20 of SACK";
+    tcp.set_options(&options).expect(most);
+    if let Some(multipath) = multipath {
+        let all = [tcp.options.as_slice(), &multipath.option(record, segment)].concat();
+        tcp.set_options_raw(&all).expect(most);
+    }
     tcp
 }
 
@@ -134,6 +150,11 @@ fn ace(segment: &Segment, by_sender: bool) -> (bool, bool, bool) {
         false => segment.marked.wrapping_add(5) & 0b111,
     };
     (ace & 0b100 != 0, ace & 0b010 != 0, ace & 0b001 != 0)
+}
+
+/// The window scale of a stack; without Linux's receive buffer windows are large, so it is RFC 7323's maximum.
+fn window_scale(stack: &Stack) -> u8 {
+    if stack.autotuning { stack.window_scale() as u8 } else { 14 }
 }
 
 /// The TCP options: a SYN's negotiation, timestamps, and SACK blocks.
@@ -156,7 +177,7 @@ fn options(
             SelectiveAcknowledgementPermitted,
             timestamps,
             Noop,
-            WindowScale(WINDOW_SCALE),
+            WindowScale(window_scale(stack)),
         ];
     }
     let mut options = Vec::new();

@@ -52,7 +52,7 @@ fn widen(low: u32, near: u64) -> u64 {
 impl Segment {
     /// Data: its data sequence number (DSN).
     #[inline]
-    pub(crate) fn dsn(&self) -> u64 {
+    pub fn dsn(&self) -> u64 {
         let [low, high, _] = self.blocks[1];
         let upper = u32::from(low) | u32::from(high) << 16;
         u64::from(upper) << 32 | u64::from(self.window_and_tsval)
@@ -67,7 +67,7 @@ impl Segment {
     /// Acknowledgement: the next DSN expected (Data ACK), as the nearest to `near`, and the window beyond
     /// it, bytes.
     #[inline]
-    pub(crate) fn data_ack(&self, near: u64, stack: &Stack) -> (u64, u64) {
+    pub fn data_ack(&self, near: u64, stack: &Stack) -> (u64, u64) {
         let [low, high, _] = self.blocks[MAX_SACK_BLOCKS];
         let next = widen(u32::from(low) | u32::from(high) << 16, near);
         (next, u64::from(self.window()) * stack.window_unit())
