@@ -224,11 +224,12 @@ fn multipath_endpoints(
     let start = inits[0].now;
     let algorithms = inits.into_iter().map(|init| flow.algorithm(&init));
     let algorithms = algorithms.collect::<Result<_, _>>()?;
-    let receiver = MultipathReceiver::new(&stack, subflows);
+    let scheduler = Scheduler::named(&flow.scheduler).unwrap_or_default();
+    let receiver = MultipathReceiver::new(&stack, scheduler, subflows);
     let sender = MultipathSender::new(MultipathConfig {
         stack,
         algorithms,
-        scheduler: Scheduler::named(&flow.scheduler).unwrap_or_default(),
+        scheduler,
         start,
         stop: flow.stop_ns.map(Time::from_nanos),
         bytes: flow.bytes,

@@ -6,7 +6,7 @@
 
 use crate::packet_log::{PacketEvent, PacketRecord};
 use crate::scenario::FlowSpec;
-use dumbbell_tcp::{Flags, Segment, Stack};
+use dumbbell_tcp::{Flags, Scheduler, Segment, Stack};
 use hmac::{Hmac, Mac};
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
@@ -20,6 +20,8 @@ const MP_JOIN: u8 = 0x10;
 /// DSS: subtype 2 (section 3.3).
 const DSS: u8 = 0x20;
 const DATA_ACK: u8 = 0x01;
+/// The data acknowledgement has 8 bytes.
+const LONG_DATA_ACK: u8 = 0x02;
 /// A mapping whose data sequence number has 8 bytes.
 const MAPPING: u8 = 0x04 | 0x08;
 const SENDER: usize = 0;
@@ -30,6 +32,7 @@ pub(super) struct Multipath {
     flow: u32,
     /// Of the subflows.
     stack: Stack,
+    scheduler: Scheduler,
     /// The keys of the sender and of the receiver.
     keys: [[u8; 8]; 2],
     /// The latest data acknowledgement, bytes.
@@ -51,6 +54,7 @@ impl Multipath {
         Multipath {
             flow,
             stack: spec.stack.of_subflow(),
+            scheduler: Scheduler::named(&spec.scheduler).unwrap_or_default(),
             keys: [key(0), key(1)],
             data_acked: 0,
             starts: vec![vec![0]; 1 + spec.additional_subflows.len()],
@@ -115,8 +119,11 @@ impl Multipath {
             }
             (_, false) => {
                 let (acked, _) = segment.data_ack(self.data_acked, &self.stack);
-                let acked = initial_dsn(sender_key).wrapping_add(1 + acked) as u32;
-                option(&[&[DSS, DATA_ACK], &acked.to_be_bytes()])
+                let acked = initial_dsn(sender_key).wrapping_add(1 + acked).to_be_bytes();
+                match self.scheduler.data_ack_len() {
+                    12 => option(&[&[DSS, DATA_ACK | LONG_DATA_ACK], &acked]),
+                    _ => option(&[&[DSS, DATA_ACK], &acked[4..]]),
+                }
             }
         }
     }

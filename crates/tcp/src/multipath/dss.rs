@@ -5,22 +5,34 @@
 //!   SACK block, which data does not need.
 //! - An acknowledgement carries the lower 32 bits of the data acknowledgement in place of the third SACK
 //!   block, and the connection's receive window in units of [`Stack::window_unit`]. On the wire, 40
-//!   bytes of options hold timestamps, the DSS and two SACK blocks.
+//!   bytes of options hold timestamps, the DSS and one SACK block, or two if the data acknowledgement
+//!   has 4 bytes ([`Scheduler::data_ack_len`]).
 
-use crate::{Flags, Segment, Stack};
+use crate::{Flags, Scheduler, Segment, Stack};
 
 /// Bytes of the DSS option on a data segment: data acknowledgement of 4 bytes, data sequence number of 8,
 /// subflow sequence number of 4, length and padding (RFC 8684, figure 9; `mptcp_established_options_dss`).
 const DSS_LEN: u16 = 24;
 
-/// Bytes of the DSS option on an acknowledgement: a data acknowledgement of 4 bytes, kind and flags.
-const DATA_ACK_LEN: u16 = 8;
+/// The most bytes of a TCP header's options, those of timestamps, and those of SACK besides its blocks.
+const MAX_OPTIONS_LEN: u16 = 40;
+const TIMESTAMPS_LEN: u16 = 12;
+const SACK_BASE_LEN: u16 = 4;
+const SACK_BLOCK_LEN: u16 = 8;
 
-/// SACK blocks that fit beside it.
-const MAX_SACK_BLOCKS: usize = 2;
+/// The SACK block that an acknowledgement's data number takes the place of.
+const DATA_ACK_BLOCK: usize = 2;
 
 /// Bytes of the MP_JOIN option on a third acknowledgement (RFC 8684, figure 7).
 const JOIN_ACK_LEN: u16 = 24;
+
+impl Scheduler {
+    /// Bytes of the DSS option on an acknowledgement: kind and flags, and a data acknowledgement of 8 bytes
+    /// in Linux, as its data numbers have 8 (`use_64bit_ack`), of 4 in the MPTCP project's Linux.
+    pub fn data_ack_len(self) -> u16 {
+        if self == Scheduler::Default { 12 } else { 8 }
+    }
+}
 
 impl Stack {
     /// The stack of a subflow: the same packet size, with the DSS option taken from the payload. Its
@@ -35,6 +47,16 @@ impl Stack {
     /// The MSS of a subflow's stack without the DSS option.
     pub(crate) fn mss_cache(&self) -> u32 {
         u32::from(self.mss) + u32::from(DSS_LEN)
+    }
+
+    /// SACK blocks that fit beside timestamps and a DSS option of `data_ack_len` bytes
+    /// (`tcp_established_options`).
+    #[inline]
+    fn max_sack_blocks(&self, data_ack_len: u16) -> usize {
+        let has_timestamps = self.header > 40 + DSS_LEN;
+        let timestamps = if has_timestamps { TIMESTAMPS_LEN } else { 0 };
+        let left = MAX_OPTIONS_LEN - timestamps - data_ack_len - SACK_BASE_LEN;
+        DATA_ACK_BLOCK.min((left / SACK_BLOCK_LEN).into())
     }
 
     /// Bytes on the wire of the third acknowledgement of a joining subflow's handshake.
@@ -68,21 +90,29 @@ impl Segment {
     /// it, bytes.
     #[inline]
     pub fn data_ack(&self, near: u64, stack: &Stack) -> (u64, u64) {
-        let [low, high, _] = self.blocks[MAX_SACK_BLOCKS];
+        let [low, high, _] = self.blocks[DATA_ACK_BLOCK];
         let next = widen(u32::from(low) | u32::from(high) << 16, near);
         (next, u64::from(self.window()) * stack.window_unit())
     }
 
-    /// Adds the DSS option to an acknowledgement, with the `window` beyond `next`, bytes.
+    /// Adds a DSS option of `data_ack_len` bytes to an acknowledgement, with the `window` beyond `next`,
+    /// bytes.
     #[inline]
-    pub(crate) fn set_data_ack(&mut self, next: u64, window: u64, stack: &Stack) {
+    pub(crate) fn set_data_ack(
+        &mut self,
+        next: u64,
+        window: u64,
+        (stack, data_ack_len): (&Stack, u16),
+    ) {
         let window = u32::try_from(window / stack.window_unit()).unwrap_or(u32::MAX);
         self.set_window(window, self.tsval());
-        let blocks = self.blocks().count().min(MAX_SACK_BLOCKS);
+        let most = stack.max_sack_blocks(data_ack_len);
+        self.blocks[most..].fill([0; 3]);
         if !self.flags.contains(Flags::SYN) {
-            self.size = stack.ack_size(blocks).saturating_sub(DSS_LEN - DATA_ACK_LEN);
+            let size = stack.ack_size(self.blocks().count());
+            self.size = size.saturating_sub(DSS_LEN - data_ack_len);
         }
-        self.blocks[MAX_SACK_BLOCKS] = [next as u16, (next >> 16) as u16, 0];
+        self.blocks[DATA_ACK_BLOCK] = [next as u16, (next >> 16) as u16, 0];
     }
 
     /// The acknowledgement as the subflow sees it: no DSS, and a window of its own, packets.
@@ -90,7 +120,7 @@ impl Segment {
     pub(crate) fn without_dss(&self, window: u32) -> Segment {
         let mut plain = *self;
         plain.set_window(window, self.tsval());
-        plain.blocks[MAX_SACK_BLOCKS] = [0; 3];
+        plain.blocks[DATA_ACK_BLOCK] = [0; 3];
         plain
     }
 }
@@ -99,18 +129,24 @@ impl Segment {
 mod tests {
     use super::*;
 
+    /// 40 bytes of options hold 12 of timestamps, 4 of SACK, and with 8 bytes of DSS two blocks. With 12, as in
+    /// captures of Linux 6.18, they hold one.
     #[test]
-    fn a_data_acknowledgement_leaves_space_for_two_sack_blocks() {
+    fn a_data_acknowledgement_leaves_space_for_one_or_two_sack_blocks() {
         let stack = Stack::linux().of_subflow();
-        let mut segment = Segment { size: stack.ack_size(3), ..Segment::default() };
-        segment.set_blocks([(5, 6), (8, 9), (11, 12)]);
         let window = 1_000 * stack.window_unit();
-        segment.set_data_ack(5_000_000_000, window, &stack);
-        assert_eq!(segment.data_ack(4_999_000_000, &stack), (5_000_000_000, window));
-        assert_eq!(segment.size, stack.ack_size(2) - 16);
-        assert_eq!(segment.blocks().collect::<Vec<_>>(), [(5, 6), (8, 9)]);
-        assert_eq!(segment.without_dss(7).data_ack(0, &stack).0, 0);
-        assert_eq!(segment.without_dss(7).window(), 7);
+        for (scheduler, blocks, size) in [
+            (Scheduler::Default, &[(5, 6)][..], 20 + 20 + 12 + 12 + 12),
+            (Scheduler::LowestRtt, &[(5, 6), (8, 9)][..], 20 + 60),
+        ] {
+            let mut segment = Segment { size: stack.ack_size(3), ..Segment::default() };
+            segment.set_blocks([(5, 6), (8, 9), (11, 12)]);
+            segment.set_data_ack(5_000_000_000, window, (&stack, scheduler.data_ack_len()));
+            assert_eq!(segment.data_ack(4_999_000_000, &stack), (5_000_000_000, window));
+            assert_eq!((segment.size, segment.blocks().collect::<Vec<_>>()), (size, blocks.into()));
+            assert_eq!(segment.without_dss(7).data_ack(0, &stack).0, 0);
+            assert_eq!(segment.without_dss(7).window(), 7);
+        }
     }
 
     #[test]
@@ -120,22 +156,20 @@ mod tests {
         assert_eq!((segment.dsn(), segment.tsecr()), (0x1234_5678_9abc_def0, 0));
     }
 
-    /// IPv4, TCP, timestamps and 8 bytes of DSS, which with two SACK blocks fill the header:
-    /// `MPTCP_SUB_LEN_DSS_ALIGN` and `MPTCP_SUB_LEN_ACK_ALIGN`.
+    /// IPv4, TCP, timestamps and DSS: `MPTCP_SUB_LEN_DSS_ALIGN` and `MPTCP_SUB_LEN_ACK_ALIGN`, and a capture.
     #[test]
-    fn the_dss_option_of_an_acknowledgement_is_8_bytes() {
+    fn the_dss_option_of_an_acknowledgement_is_8_or_12_bytes() {
         let stack = Stack::linux().of_subflow();
-        let mut plain = Segment { size: stack.ack_size(0), ..Segment::default() };
-        plain.set_data_ack(7, 500, &stack);
-        assert_eq!(plain.size, 20 + 20 + 12 + 8);
-        let mut full = Segment { size: stack.ack_size(3), ..Segment::default() };
-        full.set_blocks([(5, 6), (8, 9), (11, 12)]);
-        full.set_data_ack(7, 500, &stack);
-        assert_eq!(full.size, 20 + 60);
-        let syn = Segment { size: stack.control_size(), flags: Flags::SYN, ..Segment::default() };
-        let mut answer = syn;
-        answer.set_data_ack(0, 500, &stack);
-        assert_eq!(answer.size, syn.size);
+        for (scheduler, option) in [(Scheduler::Default, 12), (Scheduler::Redundant, 8)] {
+            let data_ack_len = scheduler.data_ack_len();
+            let mut plain = Segment { size: stack.ack_size(0), ..Segment::default() };
+            plain.set_data_ack(7, 500, (&stack, data_ack_len));
+            assert_eq!(plain.size, 20 + 20 + 12 + option);
+            let (size, flags) = (stack.control_size(), Flags::SYN);
+            let mut answer = Segment { size, flags, ..Segment::default() };
+            answer.set_data_ack(0, 500, (&stack, data_ack_len));
+            assert_eq!(answer.size, size);
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 use super::connection_window::ConnectionWindow;
 use super::reassembly::{Arrival, Reassembly};
-use crate::{Flags, Receiver, ReceiverStats, Segment, Stack};
+use crate::{Flags, Receiver, ReceiverStats, Scheduler, Segment, Stack};
 use dumbbell_net::Endpoint;
 use dumbbell_units::Time;
 use std::collections::VecDeque;
@@ -57,6 +57,7 @@ pub struct MultipathReceiver {
     data: Reassembly,
     window: ConnectionWindow,
     stack: Arc<Stack>,
+    data_ack_len: u16,
     /// Subflows that may have acknowledgements to send, as bits.
     pending_mask: u32,
     timers_checked: bool,
@@ -65,8 +66,8 @@ pub struct MultipathReceiver {
 
 impl MultipathReceiver {
     /// A receiver with `subflows` subflows, each waiting for a SYN. `stack` is [`Stack::of_subflow`]; all
-    /// subflows share its receive window.
-    pub fn new(stack: &Arc<Stack>, subflows: u8) -> MultipathReceiver {
+    /// subflows share its receive window. `scheduler` is the sender's.
+    pub fn new(stack: &Arc<Stack>, scheduler: Scheduler, subflows: u8) -> MultipathReceiver {
         let subflow = || SubflowReceiver {
             receiver: Receiver::new(Arc::clone(stack)),
             delivered: 0,
@@ -78,6 +79,7 @@ impl MultipathReceiver {
             data: Reassembly::default(),
             window: ConnectionWindow::new(stack),
             stack: Arc::clone(stack),
+            data_ack_len: scheduler.data_ack_len(),
             pending_mask: 0,
             timers_checked: false,
             port: 0,
@@ -166,7 +168,7 @@ impl Endpoint for MultipathReceiver {
                 self.port = port as u8;
                 let next = self.data.next();
                 let window = self.window.advertise_on(receiver.window(), next);
-                reply.set_data_ack(next, window, &self.stack);
+                reply.set_data_ack(next, window, (&self.stack, self.data_ack_len));
                 return Some(reply);
             }
             self.pending_mask &= self.pending_mask - 1;

@@ -66,7 +66,7 @@ impl Network {
         let mss = u32::from(stack.mss);
         let init = ConnectionConfig::new(Time::ZERO, mss).with_seed(1);
         let algorithm = |_| Algorithm::parse(cc, &init).expect("a built-in algorithm");
-        let receiver = MultipathReceiver::new(&stack, paths.len() as u8);
+        let receiver = MultipathReceiver::new(&stack, scheduler, paths.len() as u8);
         let sender = MultipathSender::new(MultipathConfig {
             algorithms: paths.iter().map(algorithm).collect(),
             scheduler,
@@ -354,7 +354,7 @@ impl TwoSubflows {
     fn new(receive_window: u32) -> TwoSubflows {
         let stack = Stack { receive_window, delayed_ack: false, ..Stack::linux() };
         let stack = Arc::new(stack.of_subflow());
-        let receiver = MultipathReceiver::new(&stack, 2);
+        let receiver = MultipathReceiver::new(&stack, Scheduler::Default, 2);
         let mut both = TwoSubflows { receiver, stack, now: Time::ZERO, numbers: [0; 2] };
         for port in 0..2 {
             both.handle(port, Segment { flags: Flags::SYN, ..Segment::default() });
