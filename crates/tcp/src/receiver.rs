@@ -152,6 +152,21 @@ impl Receiver {
         self.window.follow(&self.stack, copied);
     }
 
+    /// Whether the next acknowledgement waits for nothing: delayed ones are off, or it is quick, or has a hole.
+    pub(crate) fn acknowledges_at_once(&self) -> bool {
+        !self.stack.delayed_ack || self.quick_acks > 0 || !self.out_of_order.is_empty()
+    }
+
+    /// Acknowledges what is not acknowledged yet, unless an acknowledgement is due already. Returns whether it
+    /// does.
+    pub(crate) fn acknowledge(&mut self) -> bool {
+        let acknowledges = self.unacked > 0 && self.reply.is_none();
+        if acknowledges {
+            self.reply = Some(Flags::default());
+        }
+        acknowledges
+    }
+
     /// Counters.
     pub fn stats(&self) -> ReceiverStats {
         let (mss, (number, payload)) = (u64::from(self.stack.mss), self.last_segment);

@@ -39,8 +39,6 @@ pub(super) struct ConnectionWindow {
     rtt_us: u32,
     /// What the packets out of order take of the window.
     queued: u64,
-    /// Room for the packet that has arrived, if it is acknowledged before it is read.
-    unread: u64,
     /// The least that a packet has taken. A subflow's window grows at most to the clamp less this, as the
     /// packet that arrives occupies the buffer (`tcp_grow_window`).
     least_taken: Option<u64>,
@@ -67,7 +65,6 @@ impl ConnectionWindow {
             round_start_time: Time::ZERO,
             rtt_us: 0,
             queued: 0,
-            unread: 0,
             least_taken: None,
             end: 0,
             is_half_overhead: false,
@@ -96,14 +93,7 @@ impl ConnectionWindow {
 
     /// A packet arrived that takes `taken` of the window.
     pub(super) fn on_arrival(&mut self, taken: u64) {
-        self.unread = 0;
         self.least_taken = Some(self.least_taken.map_or(taken, |least| least.min(taken)));
-    }
-
-    /// The packet that arrived is in order. It is read after its acknowledgement is sent, or before if it
-    /// ends a write (`mptcp_cleanup_rbuf`, `ICSK_ACK_PUSHED`).
-    pub(super) fn on_in_order(&mut self, taken: u64, is_pushed: bool) {
-        self.unread = if is_pushed { 0 } else { taken };
     }
 
     /// A packet waits for data before it.
@@ -111,12 +101,21 @@ impl ConnectionWindow {
         self.queued += taken;
     }
 
-    /// Advertises the window beyond `next` on a subflow, whose own window is `subflow`
-    /// (`__tcp_select_window` with `mptcp_space`). Its end never moves back.
+    /// Advertises the window beyond `next` on a subflow, with `unread` data on the way to the application,
+    /// bytes of the window. The end of the window never moves back.
     #[inline]
-    pub(super) fn advertise_on(&mut self, subflow: &ReceiveWindow, next: u64) -> u64 {
+    pub(super) fn advertise_on(&mut self, subflow: &ReceiveWindow, next: u64, unread: u64) -> u64 {
+        let window = self.select(subflow, unread).max(self.end.saturating_sub(next));
+        let window = window.next_multiple_of(1 << self.window_scale).min(self.max_window);
+        self.end = next + window;
+        window
+    }
+
+    /// The window of a subflow, whose own window is `subflow`, with `unread` data (`__tcp_select_window`
+    /// with `mptcp_space`).
+    #[inline]
+    pub(super) fn select(&self, subflow: &ReceiveWindow, unread: u64) -> u64 {
         let free = self.window_clamp.saturating_sub(self.queued);
-        let unread = std::mem::take(&mut self.unread);
         // The subflow counts in packets, and leaves room for a full one.
         let grown = u64::from(subflow.rcv_ssthresh()).saturating_add(u64::from(self.autotuning));
         let least_taken = self.least_taken.unwrap_or(0);
@@ -128,9 +127,6 @@ impl ConnectionWindow {
         if self.window_scale == 0 && self.autotuning {
             window = (window / self.mss * self.mss).max(self.mss);
         }
-        let window = window.max(self.end.saturating_sub(next));
-        let window = window.next_multiple_of(1 << self.window_scale).min(self.max_window);
-        self.end = next + window;
         window
     }
 
@@ -189,14 +185,13 @@ mod tests {
         (0..100).for_each(|_| _ = subflow.grow());
         assert_eq!((window.taken_by(1424), window.window_clamp), (1_422, 62 * 1_422));
         window.is_half_overhead = true;
-        assert_eq!(window.advertise_on(&subflow, 0), 71_424);
+        assert_eq!(window.advertise_on(&subflow, 0, 0), 71_424);
         window.is_half_overhead = false;
         window.on_arrival(1_422);
-        window.on_in_order(1_422, false);
-        assert_eq!(window.advertise_on(&subflow, 1424), 86_742);
+        assert_eq!(window.advertise_on(&subflow, 1424, 1_422), 86_742);
         // Three packets wait; the end of the window does not move back.
         (0..3).for_each(|_| window.queue(1_422));
-        assert_eq!(window.advertise_on(&subflow, 2 * 1424), 86_742 - 1424);
+        assert_eq!(window.advertise_on(&subflow, 2 * 1424, 0), 86_742 - 1424);
     }
 
     /// RFC 7323 and __tcp_select_window: a capture of Linux 6.18 with a buffer of at most 256 MB has a scale
@@ -206,7 +201,7 @@ mod tests {
         let stack = Stack { tcp_rmem: 256 << 20, ..Stack::linux() }.of_subflow();
         let (mut window, subflow) = (ConnectionWindow::new(&stack), ReceiveWindow::new(&stack));
         assert_eq!(stack.window_scale(), 13);
-        assert_eq!(window.advertise_on(&subflow, 0) % 8_192, 0);
-        assert_eq!(window.advertise_on(&subflow, 1_424) % 8_192, 0);
+        assert_eq!(window.advertise_on(&subflow, 0, 0) % 8_192, 0);
+        assert_eq!(window.advertise_on(&subflow, 1_424, 0) % 8_192, 0);
     }
 }

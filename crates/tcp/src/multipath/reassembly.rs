@@ -38,6 +38,11 @@ impl Reassembly {
         self.next
     }
 
+    /// Whether no data waits for data before it.
+    pub(super) fn is_in_order(&self) -> bool {
+        self.out_of_order.is_empty()
+    }
+
     /// A packet arrived on a subflow, which takes `taken` of the window while it waits.
     #[inline]
     pub(super) fn arrive(&mut self, dsn: u64, payload: u16, taken: u64) -> Arrival {

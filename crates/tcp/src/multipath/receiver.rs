@@ -19,6 +19,12 @@ struct SubflowReceiver {
     bytes: u64,
     /// DSNs and payloads of the packets from `delivered` on; [`MISSING`] for holes.
     held: VecDeque<(u64, u16)>,
+    /// A packet that is not acknowledged yet ended a write (`ICSK_ACK_PUSHED`).
+    is_pushed: bool,
+    /// What an acknowledgement that is due finds on the way to the application, bytes of the window.
+    unread: u64,
+    /// The window that it advertised last (`rcv_wnd`).
+    rcv_wnd: u64,
 }
 
 const MISSING: (u64, u16) = (u64::MAX, 0);
@@ -51,6 +57,22 @@ impl SubflowReceiver {
     }
 }
 
+impl SubflowReceiver {
+    /// Advertises the connection's window beyond `next`. If the data that arrived makes it smaller than it
+    /// was, the acknowledgement waits until this data is read (`__tcp_ack_snd_check`, and
+    /// `mptcp_cleanup_rbuf`).
+    #[inline]
+    fn advertise(&mut self, connection: &mut ConnectionWindow, next: u64) -> u64 {
+        self.is_pushed = false;
+        let own = self.receiver.window();
+        let unread = std::mem::take(&mut self.unread);
+        let waits =
+            !self.receiver.acknowledges_at_once() && connection.select(own, unread) < self.rcv_wnd;
+        self.rcv_wnd = connection.advertise_on(own, next, if waits { 0 } else { unread });
+        self.rcv_wnd
+    }
+}
+
 /// The receiving side of a multipath connection.
 pub struct MultipathReceiver {
     subflows: Vec<SubflowReceiver>,
@@ -68,11 +90,15 @@ impl MultipathReceiver {
     /// A receiver with `subflows` subflows, each waiting for a SYN. `stack` is [`Stack::of_subflow`]; all
     /// subflows share its receive window. `scheduler` is the sender's.
     pub fn new(stack: &Arc<Stack>, scheduler: Scheduler, subflows: u8) -> MultipathReceiver {
+        let of_subflows = Arc::new(Stack { push: false, ..Stack::clone(stack) });
         let subflow = || SubflowReceiver {
-            receiver: Receiver::new(Arc::clone(stack)),
+            receiver: Receiver::new(Arc::clone(&of_subflows)),
             delivered: 0,
             bytes: 0,
             held: VecDeque::new(),
+            is_pushed: false,
+            unread: 0,
+            rcv_wnd: 0,
         };
         MultipathReceiver {
             subflows: (0..subflows).map(|_| subflow()).collect(),
@@ -121,25 +147,41 @@ impl MultipathReceiver {
         let (data, window, stack) = (&mut self.data, &mut self.window, &self.stack);
         window.on_arrival(window.taken_by(payload));
         let is_pushed = segment.flags.contains(Flags::PSH);
-        let mut grown = None;
+        subflow.is_pushed |= is_pushed && subflow.receiver.stats().packets > segment.number.into();
+        let (mut grown, mut read_taken) = (None, 0);
         subflow.receive(segment, (segment.dsn(), payload), |dsn, payload| {
             let taken = window.taken_by(payload);
             match data.arrive(dsn, payload, taken) {
                 Arrival::Duplicate => {}
                 Arrival::OutOfOrder => window.queue(taken),
                 Arrival::InOrder(read) => {
-                    window.on_in_order(taken, is_pushed);
+                    read_taken += taken + read.freed;
                     grown = grown.max(window.on_read(now, read, stack));
                 }
             }
         });
+        subflow.unread = read_taken;
+        if read_taken > 0 && self.data.is_in_order() && self.stack.push {
+            self.acknowledge_writes();
+        }
         if let Some(copied) = grown {
             self.subflows.iter_mut().for_each(|it| it.receiver.follow_window(copied));
         }
         let receivers = self.subflows.iter().map(|subflow| &subflow.receiver);
         let rtt = receivers.clone().map(|receiver| receiver.window().rtt_us()).max().unwrap_or(0);
-        let is_one_unused = stack.autotuning && receivers.clone().any(Receiver::is_unused);
+        let is_one_unused = self.stack.autotuning && receivers.clone().any(Receiver::is_unused);
         self.window.follow_subflows(now, rtt, is_one_unused);
+    }
+
+    /// The application has read all data: ends of writes are acknowledged (`mptcp_cleanup_rbuf`).
+    #[inline]
+    fn acknowledge_writes(&mut self) {
+        for (subflow, bit) in self.subflows.iter_mut().zip(0..) {
+            if std::mem::take(&mut subflow.is_pushed) && subflow.receiver.acknowledge() {
+                subflow.unread = 0;
+                self.pending_mask |= 1 << bit;
+            }
+        }
     }
 
     /// The port of the segment that [`poll`](Endpoint::poll) returned last.
@@ -163,12 +205,11 @@ impl Endpoint for MultipathReceiver {
         }
         while self.pending_mask != 0 {
             let port = self.pending_mask.trailing_zeros();
-            let receiver = &mut self.subflows[port as usize].receiver;
-            if let Some(mut reply) = receiver.poll(now) {
+            let subflow = &mut self.subflows[port as usize];
+            if let Some(mut reply) = subflow.receiver.poll(now) {
                 self.port = port as u8;
-                let next = self.data.next();
-                let window = self.window.advertise_on(receiver.window(), next);
-                reply.set_data_ack(next, window, (&self.stack, self.data_ack_len));
+                let window = subflow.advertise(&mut self.window, self.data.next());
+                reply.set_data_ack(self.data.next(), window, (&self.stack, self.data_ack_len));
                 return Some(reply);
             }
             self.pending_mask &= self.pending_mask - 1;

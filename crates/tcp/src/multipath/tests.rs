@@ -352,7 +352,10 @@ struct TwoSubflows {
 
 impl TwoSubflows {
     fn new(receive_window: u32) -> TwoSubflows {
-        let stack = Stack { receive_window, delayed_ack: false, ..Stack::linux() };
+        TwoSubflows::with(Stack { receive_window, delayed_ack: false, ..Stack::linux() })
+    }
+
+    fn with(stack: Stack) -> TwoSubflows {
         let stack = Arc::new(stack.of_subflow());
         let receiver = MultipathReceiver::new(&stack, Scheduler::Default, 2);
         let mut both = TwoSubflows { receiver, stack, now: Time::ZERO, numbers: [0; 2] };
@@ -367,17 +370,34 @@ impl TwoSubflows {
         self.receiver.poll(self.now).expect("a reply")
     }
 
-    /// The next packet of a subflow, which carries this full packet of the connection: data
-    /// acknowledgement and window, full packets.
-    fn data(&mut self, port: u8, packet: u64) -> (u64, u64) {
+    /// The next packet of a subflow, which carries this full packet of the connection.
+    fn segment(&mut self, port: u8, packet: u64, flags: Flags) -> Segment {
         let number = self.numbers[usize::from(port)];
         self.numbers[usize::from(port)] += 1;
         let size = self.stack.mss + self.stack.header;
-        let mut segment = Segment { number, size, ..Segment::default() };
+        let mut segment = Segment { number, size, flags, ..Segment::default() };
+        segment.set_dsn(packet * u64::from(self.stack.mss));
+        segment
+    }
+
+    /// Its data acknowledgement and window, full packets.
+    fn data(&mut self, port: u8, packet: u64) -> (u64, u64) {
+        let segment = self.segment(port, packet, Flags::default());
         let mss = u64::from(self.stack.mss);
-        segment.set_dsn(packet * mss);
         let (next, window) = self.handle(port, segment).data_ack(packet * mss, &self.stack);
         (next / mss, window / mss)
+    }
+
+    /// The ports of the acknowledgements that follow it, and the last window, full packets.
+    fn acknowledged(&mut self, port: u8, packet: u64, flags: Flags) -> (Vec<u8>, Option<u64>) {
+        let segment = self.segment(port, packet, flags);
+        self.receiver.handle_on_port(self.now, port, &segment);
+        let (mut ports, mut window) = (Vec::new(), None);
+        while let Some(ack) = self.receiver.poll(self.now) {
+            ports.push(self.receiver.outgoing_port());
+            window = Some(ack.data_ack(0, &self.stack).1 / u64::from(self.stack.mss));
+        }
+        (ports, window)
     }
 }
 
@@ -392,7 +412,8 @@ fn data_that_waits_for_another_path_narrows_the_window() {
     assert_eq!(waiting.collect::<Vec<_>>(), [(100, 88); 5]);
     let windows = (100..111).map(|dsn| both.data(0, dsn));
     let mut expected: Vec<_> = (101..111).map(|next| (next, 83.max(188 - next))).collect();
-    expected.push((116, 88));
+    // All six are acknowledged before they are read.
+    expected.push((116, 83));
     assert_eq!(windows.collect::<Vec<_>>(), expected);
 }
 
@@ -415,6 +436,35 @@ fn a_subflow_without_data_narrows_the_window() {
     assert_eq!((20..30).map(|dsn| window_after(0, dsn)).last(), Some(16));
     window_after(1, 30);
     assert_eq!((31..40).map(|dsn| window_after(0, dsn)).last(), Some(18));
+}
+
+/// In captures of Linux 6.18 one packet is acknowledged only if it ends a write and nothing waits: 1,016 of
+/// 1,016 times. Then other ends of writes are acknowledged too, 315 times.
+#[test]
+fn the_end_of_a_write_is_acknowledged_once_all_data_is_read() {
+    let mut both = TwoSubflows::with(Stack { receive_window: 90, ..Stack::linux() });
+    for dsn in 0..100 {
+        both.acknowledged((dsn / 2 % 2) as u8, dsn, Flags::default());
+    }
+    assert_eq!(both.acknowledged(0, 100, Flags::PSH), (vec![0], Some(88)));
+    assert_eq!(both.acknowledged(1, 102, Flags::PSH), (vec![], None));
+    assert_eq!(both.acknowledged(0, 101, Flags::PSH), (vec![0, 1], Some(88)));
+}
+
+/// In the same captures most pairs are acknowledged after they are read, if packets wait: 355 of 422 windows
+/// with two packets waiting have room for all but these two, 67 for one less.
+#[test]
+fn a_pair_that_narrows_the_window_is_acknowledged_after_it_is_read() {
+    let mut both = TwoSubflows::with(Stack { receive_window: 90, ..Stack::linux() });
+    for dsn in 0..100 {
+        both.acknowledged((dsn / 2 % 2) as u8, dsn, Flags::default());
+    }
+    // 120 to 129 wait, so that the window narrows to 80 after 8 more packets.
+    for dsn in 120..130 {
+        both.acknowledged(1, dsn, Flags::default());
+    }
+    let windows = (100..116).filter_map(|dsn| both.acknowledged(0, dsn, Flags::default()).1);
+    assert_eq!(windows.collect::<Vec<_>>(), [86, 84, 82, 80, 79, 79, 79, 79]);
 }
 
 /// Paths of 10 ms and 400 ms, with a receive window that the slow one fills.
