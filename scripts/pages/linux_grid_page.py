@@ -334,15 +334,14 @@ What runs and captures show of them:
   it depends on bursts and on [packets that are not
   full](../notes/2026-11-validation-grid.md#multipath-tcp-by-bytes), and so on microseconds. In
   `multipath-reno+buffer-1` Linux's first path has about 7,000 packets/s for 2 to 12 s, then 4,000
-  to 4,400 (two runs, every third second). The simulator's, with 50 us of jitter, has 6,800 for up
-  to 3 s, then 3,400 to 4,100; a run without jitter stays at 2,200. In `multipath-reno+buffer-2` the
-  first path has 1,250 packets/s in Linux and 1,030 to 1,210 simulated. Why the simulator's later
-  rates are lower is not known, nor why it retransmits more in `multipath-cubic+buffer-1`.
+  to 4,400 (two runs, every third second). The simulator's has 7,000 too. Without jitter that lasts
+  for 30 s; with 5 to 200 us of jitter it ended in 9 of 15 runs, at any time, and then came 3,600 to
+  4,400 or 2,000 to 2,400 packets/s. Why the simulator retransmits more in
+  `multipath-cubic+buffer-1` is not known.
 - **`multipath-bbr+buffer-1` and `-2`: BBR keeps the rate it begins with**, as it takes [the receive
   window for the bandwidth](fidelity.md#multipath-tcp). With 33 packets that is the same rate in
-  Linux and in the simulator. With 367 packets the second path's congestion window varies between 12
-  and 116 packets in Linux. In most simulated runs it stays at 95, and the first path has 53 to 55
-  Mbit/s, in others 162 (Linux 19 to 145). Why is not known.
+  Linux and in most simulated runs. With 367 packets the first path has 157 to 164 Mbit/s in the
+  simulator, and 19, 136, 136 and 145 in Linux. Why is not known.
 - **`reordering-bbr+0.1-1`, `multipath-bbr-2`: moments in which the machine stops.** What it held
   back leaves at once, which BBR takes for bandwidth. These round trips, of 55 and 130 ms, are so
   long that runs with packets 12 to 33 ms late count. If the simulated path becomes 10 ms longer for
@@ -380,7 +379,7 @@ differed in 8, delay in 71 and 8, retransmissions in 73 and 3.
 three rules of Linux that the simulator's TCP lacked, captures of [a plain
 flow](../notes/2026-11-validation-grid.md#flows-that-the-receive-window-limits) two more, and of
 [three connections over two
-paths](../notes/2026-11-validation-grid.md#multipath-tcp-by-bytes) four more. They changed which
+paths](../notes/2026-11-validation-grid.md#multipath-tcp-by-bytes) seven more. They changed which
 runs agree as well. The six cells with a small receive buffer were run again afterwards, four times
 each."""
 

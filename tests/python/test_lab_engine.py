@@ -337,7 +337,7 @@ EXERCISES = [
     ("phases.toml", [], 1, "the mean queue of the whole run is {queue:.0f} kB"),
     ("phases.toml", ["flow.bbr.cc=bbr3"], 1, "leaves Startup earlier ({peak:.0f} kB)"),
     ("phases.toml", ["flow.bbr.cc=bbr3"], 1, "half a BDP: a mean queue of {queue:.0f} kB"),
-    ("two-paths.toml", [], 5, "as one: {multipath:.1f} and {single:.1f} Mbit/s"),
+    ("two-paths.toml", [], 5, "twice as much: {multipath:.1f} and {single:.1f} Mbit/s"),
     ("two-paths.toml", ["flow.multipath.cc=lia"], 5, "path: {multipath:.1f} and {single:.1f}."),
     (
         "two-paths.toml",

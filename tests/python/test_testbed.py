@@ -121,6 +121,44 @@ def test_a_logged_flow_has_the_packets_of_both_ends(tmp_path: Path) -> None:
     assert first[33] & 0x02
 
 
+def _option_shapes(capture: Path) -> set[tuple[bool, bool, bool, tuple[int, int] | None, int]]:
+    """The shapes of a capture's packets.
+
+    Whether the sender sent it, whether it is a SYN, whether it has data; the subtype and the length
+    of its Multipath TCP option (RFC 8684), and its SACK blocks.
+    """
+    shapes: set[tuple[bool, bool, bool, tuple[int, int] | None, int]] = set()
+    for _, length, headers in _packets(capture):
+        (to,) = struct.unpack_from(">H", headers, 22)
+        start = 20 + (headers[32] >> 4) * 4
+        options, multipath, blocks = headers[40:start], None, 0
+        while options and options[0]:
+            size = 1 if options[0] == 1 else options[1]
+            if options[0] == 5:
+                blocks = (size - 2) // 8
+            if options[0] == 30:
+                multipath = (options[2] >> 4, size)
+            options = options[size:]
+        shapes.add((to == 5001, bool(headers[33] & 2), length > start, multipath, blocks))
+    return shapes
+
+
+def test_captures_of_two_paths_have_options_that_linux_has_too(tmp_path: Path) -> None:
+    links = [
+        Link(name="wifi", rate="20 Mbit/s", delay="10 ms", queue="20 packets", loss="0.5 %"),
+        Link(name="lte", rate="10 Mbit/s", delay="20 ms", queue="20 packets"),
+    ]
+    flows = [Flow(name="both", cc="cubic", paths=[["wifi"], ["lte"]], log=True)]
+    both = experiment(links=links, flows=flows)
+    dumbbell.run(both, out=tmp_path / "simulated")
+    dumbbell.run(both, backend="linux", out=tmp_path / "real")
+    for side in ("sender", "receiver"):
+        capture = f"packets-1-{side}.pcapng"
+        simulated = _option_shapes(tmp_path / "simulated" / capture)
+        assert {shape[3][0] for shape in simulated if shape[3]} == {0, 1, 2}
+        assert simulated <= _option_shapes(tmp_path / "real" / capture)
+
+
 def test_a_flow_of_so_many_bytes_ends_when_they_have_arrived() -> None:
     flows = [Flow(name="one", cc="reno", bytes="500 kB", start="200 ms")]
     real = measured(experiment(flows=flows))
