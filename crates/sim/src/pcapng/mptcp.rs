@@ -93,7 +93,7 @@ impl Multipath {
         segment.data_ack(self.data_acked, &self.stack).1
     }
 
-    /// The option of a packet, with what fills its last four bytes.
+    /// The option of a packet, padded to a multiple of four bytes.
     pub(super) fn option(&self, record: &PacketRecord, segment: &Segment) -> Vec<u8> {
         let syn = segment.flags.contains(Flags::SYN);
         let [sender_key, receiver_key] = &self.keys;
@@ -157,7 +157,7 @@ impl Multipath {
     }
 }
 
-/// The option with these parts: kind, length, and NOPs up to a multiple of four bytes.
+/// Kind, length, these parts, and NOPs up to a multiple of four bytes.
 fn option(parts: &[&[u8]]) -> Vec<u8> {
     let body = parts.concat();
     let length = 2 + body.len();
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn an_option_is_filled_to_four_bytes() {
+    fn an_option_is_padded_to_a_multiple_of_four_bytes() {
         assert_eq!(option(&[&[DSS, DATA_ACK], &[1, 2, 3]]), [30, 7, 0x20, 1, 1, 2, 3, NOP]);
     }
 }

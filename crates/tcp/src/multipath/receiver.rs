@@ -21,7 +21,7 @@ struct SubflowReceiver {
     held: VecDeque<(u64, u16)>,
     /// A packet that is not acknowledged yet ended a write (`ICSK_ACK_PUSHED`).
     is_pushed: bool,
-    /// What an acknowledgement that is due finds on the way to the application, bytes of the window.
+    /// What the application has not read when the next acknowledgement is sent, bytes of the window.
     unread: u64,
     /// The window that it advertised last (`rcv_wnd`).
     rcv_wnd: u64,
@@ -58,18 +58,26 @@ impl SubflowReceiver {
 }
 
 impl SubflowReceiver {
-    /// Advertises the connection's window beyond `next`. If the data that arrived makes it smaller than it
-    /// was, the acknowledgement waits until this data is read (`__tcp_ack_snd_check`, and
-    /// `mptcp_cleanup_rbuf`).
+    /// The acknowledgement that is due, if one is, and the connection's window beyond `next` in it. If the
+    /// data that arrived would make it smaller than it was, this data is read first
+    /// (`__tcp_ack_snd_check`, `mptcp_cleanup_rbuf`).
     #[inline]
-    fn advertise(&mut self, connection: &mut ConnectionWindow, next: u64) -> u64 {
+    fn poll(
+        &mut self,
+        now: Time,
+        connection: &mut ConnectionWindow,
+        next: u64,
+    ) -> Option<(Segment, u64)> {
+        let is_at_once = self.receiver.acknowledges_at_once();
+        let reply = self.receiver.poll(now)?;
         self.is_pushed = false;
         let own = self.receiver.window();
-        let unread = std::mem::take(&mut self.unread);
-        let waits =
-            !self.receiver.acknowledges_at_once() && connection.select(own, unread) < self.rcv_wnd;
-        self.rcv_wnd = connection.advertise_on(own, next, if waits { 0 } else { unread });
-        self.rcv_wnd
+        let mut unread = std::mem::take(&mut self.unread);
+        if !is_at_once && connection.select(own, unread) < self.rcv_wnd {
+            unread = 0;
+        }
+        self.rcv_wnd = connection.advertise_on(own, next, unread);
+        Some((reply, self.rcv_wnd))
     }
 }
 
@@ -205,11 +213,10 @@ impl Endpoint for MultipathReceiver {
         }
         while self.pending_mask != 0 {
             let port = self.pending_mask.trailing_zeros();
-            let subflow = &mut self.subflows[port as usize];
-            if let Some(mut reply) = subflow.receiver.poll(now) {
+            let (subflow, next) = (&mut self.subflows[port as usize], self.data.next());
+            if let Some((mut reply, window)) = subflow.poll(now, &mut self.window, next) {
                 self.port = port as u8;
-                let window = subflow.advertise(&mut self.window, self.data.next());
-                reply.set_data_ack(self.data.next(), window, (&self.stack, self.data_ack_len));
+                reply.set_data_ack(next, window, (&self.stack, self.data_ack_len));
                 return Some(reply);
             }
             self.pending_mask &= self.pending_mask - 1;
