@@ -352,8 +352,8 @@ What runs and captures show of them:
   598), one packet in a hundred was more than 4 ms late (0.2 and 0.7 ms in the other runs).
 - **`pair-bbr+reno-1`**: stops of 6 ms, as in Linux's runs, reduce Reno's goodput from 32.1 to 29.4
   Mbit/s (Linux 29.9), but then BBR retransmits twice as much as in Linux. No cause is known.
-- **`ports-fast-1`**: all losses are those at the end of slow start. How many depends on hundredths of
-  a millisecond: with round-trip times of 5.51, 5.52, ... 5.7 ms in place of 5.5 the simulator
+- **`ports-fast-1`**: all losses are those at the end of slow start. How many depends on hundredths
+  of a millisecond: with round-trip times of 5.51, 5.52, ... 5.7 ms in place of 5.5 the simulator
   retransmits 163 to 313 packets. Why Linux has fewer is not known.
 - The others are *undecided*: three to nine runs are too few for an interval as narrow as the
   tolerance.
