@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import polars as pl
+from scipy import stats
 
 from dumbbell._core import __version__
 from dumbbell.checks.linux_cells import FAMILIES, Cell, cells
@@ -63,6 +64,7 @@ def write(docs: Path) -> Path:
         ),
         counts.markdown(),
         _medians(compared),
+        _ratios(compared),
         "![Simulator over Linux](../figures/linux-grid.svg)",
         _CAPTION,
         _families(compared).markdown(),
@@ -102,6 +104,24 @@ def _medians(compared: pl.DataFrame) -> str:
         parts.append(f"{some.sum()} of {len(some)} ({metric.title})")
     return (
         f"The medians alone of Linux's algorithms are within the tolerance in {', '.join(parts)}."
+    )
+
+
+def _ratios(compared: pl.DataFrame) -> str:
+    """Whether the simulator has systematically more or less than Linux: a sentence."""
+    both = compared.filter(pl.col("family") != "ports").with_columns(
+        pl.col("simulated", "linux").list.mean()
+    )
+    parts = []
+    for name, metric in MEASURES.items():
+        some = both.filter(pl.col("metric") == name, pl.col("linux") > 0, pl.col("simulated") > 0)
+        ratio = np.log((some["simulated"] / some["linux"]).to_numpy())
+        half = stats.t.ppf(0.975, len(ratio) - 1) * stats.sem(ratio)
+        mean, low, high = np.exp(ratio.mean() + np.array([0, -half, half]))
+        parts.append(f"{metric.title} {mean:.2f} ({low:.2f} to {high:.2f})")
+    return (
+        "The simulator over Linux, geometric mean of all values that are not 0, with its 95 % "
+        f"interval: {', '.join(parts)}."
     )
 
 

@@ -50,6 +50,10 @@ impl Source {
                     return self.diagnostic(position, kind.to_owned(), double_brackets(kind));
                 }
                 let position = start.map(|start| lines.position(start));
+                if let (Some(span), true) = (error.span(), single.is_some()) {
+                    let (key, problem) = (self.text[span].to_owned(), "is given twice; keep one");
+                    return self.diagnostic(position, key, problem.to_owned());
+                }
                 let problem = format!("is not valid TOML: {}", error.message());
                 self.diagnostic(position, String::new(), problem)
             });
@@ -241,7 +245,7 @@ mod tests {
         let found = errors("[flow]\ncc = \"a\"\n\n[flow] # two\ncc = \"b\"\n[a]\nb = 1\nb = 2\n");
         let lines: Vec<_> = found.lines().collect();
         assert_eq!(lines[0], "a.toml:4: flow: write [[flow]], with double brackets, for each flow");
-        assert_eq!(lines[1..], ["a.toml:8: is not valid TOML: duplicate key"], "{found}");
+        assert_eq!(lines[1..], ["a.toml:8: b: is given twice; keep one"], "{found}");
     }
 
     #[test]
