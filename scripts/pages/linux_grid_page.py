@@ -355,12 +355,12 @@ What runs and captures show of them:
   full](../notes/2026-11-validation-grid.md#multipath-tcp-by-bytes), and so on microseconds. In
   `multipath-reno+buffer-1` Linux's first path has about 80 Mbit/s for the first 2 to 12 s, then 46
   to 50 (two runs, looked at every 3 s). The simulator's begins with 80 too. Without jitter it keeps
-  them for 30 s; with 5 to 200 us of jitter it left them in 9 of 15 runs, for 41 to 50 or 23 to 27
-  Mbit/s, and so it does if the links stand still for 4 or 6 ms. Why Linux leaves them sooner is not
-  known, nor why the simulator retransmits more in `multipath-cubic+buffer-1`.
+  them for 30 s; with 5 to 200 us of jitter it left them in 8 of 15 runs, for 38 to 54 or 23 to 28
+  Mbit/s. If the links stand still for 4 ms at 3, 9 and 20 s, the paths have 47 and 15 Mbit/s over
+  30 s (Linux 48 and 13). Why Linux leaves them without such a stop is not known.
 - **`multipath-bbr+buffer-1` and `-2`: BBR keeps the rate it begins with**, as it takes [the receive
   window for the bandwidth](fidelity.md#multipath-tcp). With 33 packets that is the same rate in
-  Linux and in most simulated runs. With 367 packets the first path has 157 to 164 Mbit/s in the
+  Linux and in most simulated runs. With 367 packets the first path has 161 to 164 Mbit/s in the
   simulator, and 19, 136, 136 and 145 in Linux. Why is not known.
 - **`reordering-bbr+0.1-1`, `multipath-bbr-2`: moments in which the machine stops.** What it held
   back leaves at once, which BBR takes for bandwidth. These round trips, of 55 and 130 ms, are so

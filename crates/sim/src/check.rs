@@ -315,6 +315,10 @@ impl FlowSpec {
             self.additional_subflows.len(),
             valid,
         )?;
+        let (mss, least) = (self.stack.mss, Stack::MIN_MULTIPATH_MSS);
+        let valid = format_args!("at least {least} bytes for a flow of several paths");
+        let is_valid = self.additional_subflows.is_empty() || mss >= least;
+        ensure(is_valid, here, "stack.mss", mss, valid)?;
         let valid = "null for a flow of several paths";
         ensure(
             self.additional_subflows.is_empty() || self.udt.is_none(),

@@ -6,6 +6,7 @@ use dumbbell_tcp::Ecn;
 use dumbbell_udt::{Packet, RequestType, codec};
 use dumbbell_units::Span;
 use etherparse::{NetHeaders, PacketHeaders, TcpHeader, TcpOptionElement, TransportHeader};
+use hmac::{Hmac, Mac};
 use pcap_file::pcapng::{Block, PcapNgReader};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
@@ -165,11 +166,11 @@ fn the_window_of_a_syn_is_not_scaled() {
     (stack.receive_window, stack.autotuning) = (100, false);
     let outcome = scenario.run().expect("it runs");
     let packets = capture(&outcome, &scenario, CapturePoint::Sender);
-    // 144,800 bytes exceed 16 bits; in units of 2^14 bytes they are 8.
+    // 144,800 bytes exceed 16 bits; in units of 4 bytes they are 36,200.
     let windows = |is_syn| -> BTreeSet<u16> {
         packets.iter().filter(|p| p.tcp.syn == is_syn).map(|p| p.tcp.window_size).collect()
     };
-    assert_eq!((windows(true), windows(false)), ([0xffff].into(), [8].into()));
+    assert_eq!((windows(true), windows(false)), ([0xffff].into(), [36_200].into()));
 }
 
 /// RFC 9768: the ACE field counts CE packets modulo 8, from 5 on.
@@ -277,6 +278,17 @@ fn a_second_subflow_joins_with_the_token_of_the_receivers_key() {
     assert_eq!((join[0], &join[2..6]), (0x10, token));
     let third = sent.iter().find(|p| p.source[1] == 2 && !p.tcp.syn).expect("an acknowledgement");
     assert_eq!((third.payload, multipath_option(third).len()), (0, 2 + 20));
+    let first = sent.iter().find(|p| p.payload > 0).expect("data");
+    let (key_a, key_b) = multipath_option(first)[2..18].split_at(8);
+    let (nonce_a, nonce_b) = (&join[6..10], &joined[10..14]);
+    let code = |keys: [&[u8]; 2], nonces: [&[u8]; 2]| {
+        let mut code = Hmac::<Sha256>::new_from_slice(&keys.concat()).expect("any length");
+        code.update(&nonces.concat());
+        code.finalize().into_bytes()
+    };
+    assert_eq!(key_b, &answer[2..]);
+    assert_eq!(joined[2..10], code([key_b, key_a], [nonce_b, nonce_a])[..8]);
+    assert_eq!(multipath_option(third)[2..], code([key_a, key_b], [nonce_a, nonce_b])[..20]);
 }
 
 #[test]

@@ -152,9 +152,15 @@ impl Receiver {
         self.window.follow(&self.stack, copied);
     }
 
-    /// Whether the next acknowledgement waits for nothing: delayed ones are off, or it is quick, or has a hole.
+    /// Whether every packet is acknowledged at once: delayed acknowledgements are off, they are quick, or
+    /// there is a hole.
     pub(crate) fn acknowledges_at_once(&self) -> bool {
         !self.stack.delayed_ack || self.quick_acks > 0 || !self.out_of_order.is_empty()
+    }
+
+    /// Packets received in order since the last acknowledgement.
+    pub(crate) fn unacked(&self) -> u32 {
+        self.unacked
     }
 
     /// Acknowledges what is not acknowledged yet, unless an acknowledgement is due already. Returns whether it

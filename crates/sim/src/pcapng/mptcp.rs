@@ -2,7 +2,8 @@
 //!
 //! Keys and nonces follow from the flow's and the subflow's number, so that captures have the same bytes
 //! whenever they are written. Tokens, initial data sequence numbers and HMACs are computed from them as
-//! in the RFC, with SHA-256.
+//! in the RFC, with SHA-256. These options make SYNs longer than they are on the simulated link, by 4 to
+//! 16 bytes.
 
 use crate::packet_log::{PacketEvent, PacketRecord};
 use crate::scenario::FlowSpec;
@@ -35,6 +36,11 @@ pub(super) struct Multipath {
     scheduler: Scheduler,
     /// The keys of the sender and of the receiver.
     keys: [[u8; 8]; 2],
+    /// The first data sequence numbers of the sender and of the receiver.
+    first_dsns: [u64; 2],
+    /// The sender has received a data acknowledgement, so that it no longer repeats the keys
+    /// (`fully_established`).
+    is_established: bool,
     /// The latest data acknowledgement, bytes.
     data_acked: u64,
     /// By subflow: the first byte of each packet, and one past the last byte.
@@ -50,12 +56,14 @@ pub(super) fn connections(flows: &[FlowSpec]) -> HashMap<u32, Multipath> {
 
 impl Multipath {
     fn new(flow: u32, spec: &FlowSpec) -> Multipath {
-        let key = |side: u8| first(&digest(&[b"key", &flow.to_be_bytes(), &[side]]));
+        let keys = [0, 1].map(|side| first(&digest(&[b"key", &flow.to_be_bytes(), &[side]])));
         Multipath {
             flow,
             stack: spec.stack.of_subflow(),
             scheduler: Scheduler::named(&spec.scheduler).unwrap_or_default(),
-            keys: [key(0), key(1)],
+            first_dsns: keys.each_ref().map(|key| initial_dsn(key).wrapping_add(1)),
+            keys,
+            is_established: false,
             data_acked: 0,
             starts: vec![vec![0]; 1 + spec.additional_subflows.len()],
         }
@@ -68,7 +76,11 @@ impl Multipath {
 
     /// Takes note of a packet in the order of events.
     pub(super) fn track(&mut self, record: &PacketRecord, segment: &Segment) {
-        if record.event != PacketEvent::Sent || segment.flags.contains(Flags::SYN) {
+        if segment.flags.contains(Flags::SYN) {
+            return;
+        }
+        self.is_established |= record.event == PacketEvent::Received && !record.by_sender;
+        if record.event != PacketEvent::Sent {
             return;
         }
         if !record.by_sender {
@@ -103,7 +115,7 @@ impl Multipath {
             (true, _) | (false, true) if syn || segment.is_ack() => {
                 self.join(record.subflow, syn, record.by_sender)
             }
-            (false, true) if (record.subflow, segment.number) == (0, 0) => {
+            (false, true) if (record.subflow, segment.number) == (0, 0) && !self.is_established => {
                 let length = self.payload(segment).to_be_bytes();
                 option(&[&MP_CAPABLE, sender_key, receiver_key, &length])
             }
@@ -111,15 +123,15 @@ impl Multipath {
                 let first = 1 + self.first_byte(record.subflow, segment.number) as u32;
                 option(&[
                     &[DSS, DATA_ACK | MAPPING],
-                    &(initial_dsn(receiver_key).wrapping_add(1) as u32).to_be_bytes(),
-                    &initial_dsn(sender_key).wrapping_add(1 + segment.dsn()).to_be_bytes(),
+                    &(self.first_dsns[RECEIVER] as u32).to_be_bytes(),
+                    &self.first_dsns[SENDER].wrapping_add(segment.dsn()).to_be_bytes(),
                     &first.to_be_bytes(),
                     &self.payload(segment).to_be_bytes(),
                 ])
             }
             (_, false) => {
                 let (acked, _) = segment.data_ack(self.data_acked, &self.stack);
-                let acked = initial_dsn(sender_key).wrapping_add(1 + acked).to_be_bytes();
+                let acked = self.first_dsns[SENDER].wrapping_add(acked).to_be_bytes();
                 match self.scheduler.data_ack_len() {
                     12 => option(&[&[DSS, DATA_ACK | LONG_DATA_ACK], &acked]),
                     _ => option(&[&[DSS, DATA_ACK], &acked[4..]]),

@@ -124,7 +124,7 @@ fn tcp_header(
     tcp.acknowledgment_number = acknowledged;
     tcp.syn = syn;
     tcp.ack = !(syn && *by_sender);
-    tcp.psh = *by_sender && !segment.is_ack() && !syn && segment.flags.contains(Flags::PSH);
+    tcp.psh = *by_sender && !syn && segment.flags.contains(Flags::PSH);
     (tcp.ns, tcp.cwr, tcp.ece) = match stack.ecn {
         Ecn::L4s => ace(segment, *by_sender),
         _ => (false, segment.flags.contains(Flags::CWR), segment.flags.contains(Flags::ECE)),
@@ -152,9 +152,13 @@ fn ace(segment: &Segment, by_sender: bool) -> (bool, bool, bool) {
     (ace & 0b100 != 0, ace & 0b010 != 0, ace & 0b001 != 0)
 }
 
-/// The window scale of a stack; without Linux's receive buffer windows are large, so it is RFC 7323's maximum.
+/// The window scale of a stack: Linux's, or the least with which its receive window has 16 bits, at most 14 (RFC 7323).
 fn window_scale(stack: &Stack) -> u8 {
-    if stack.autotuning { stack.window_scale() as u8 } else { 14 }
+    if stack.autotuning {
+        return stack.window_scale() as u8;
+    }
+    let bytes = u64::from(stack.receive_window) * u64::from(stack.mss);
+    (bytes.max(1).ilog2() as u8 + 1).saturating_sub(16).min(14)
 }
 
 /// The TCP options: a SYN's negotiation, timestamps, and SACK blocks.

@@ -101,20 +101,21 @@ impl ConnectionWindow {
         self.queued += taken;
     }
 
-    /// Advertises the window beyond `next` on a subflow, with `unread` data on the way to the application,
-    /// bytes of the window. The end of the window never moves back.
+    /// Advertises a window beyond `next` on a subflow, whose window has `current` left. The end of the
+    /// window never moves back, neither the subflow's nor the connection's (`tcp_select_window`,
+    /// `mptcp_set_rwin`). Returns the window, of which the segment carries whole units.
     #[inline]
-    pub(super) fn advertise_on(&mut self, subflow: &ReceiveWindow, next: u64, unread: u64) -> u64 {
-        let window = self.select(subflow, unread).max(self.end.saturating_sub(next));
-        let window = window.next_multiple_of(1 << self.window_scale).min(self.max_window);
-        self.end = next + window;
-        window
+    pub(super) fn advertise(&mut self, selected: u64, current: u64, next: u64) -> u64 {
+        let window = selected.max(current.next_multiple_of(1 << self.window_scale));
+        self.end = self.end.max(next + window);
+        self.end - next
     }
 
-    /// The window of a subflow, whose own window is `subflow`, with `unread` data (`__tcp_select_window`
-    /// with `mptcp_space`).
+    /// The window of a subflow with `unread` data on the way to the application, bytes of the window
+    /// (`__tcp_select_window` with `mptcp_space`). `subflow` is the subflow's own window, and `rcv_wnd` what
+    /// it advertised last.
     #[inline]
-    pub(super) fn select(&self, subflow: &ReceiveWindow, unread: u64) -> u64 {
+    pub(super) fn select(&self, subflow: &ReceiveWindow, unread: u64, rcv_wnd: u64) -> u64 {
         let free = self.window_clamp.saturating_sub(self.queued);
         // The subflow counts in packets, and leaves room for a full one.
         let grown = u64::from(subflow.rcv_ssthresh()).saturating_add(u64::from(self.autotuning));
@@ -124,10 +125,17 @@ impl ConnectionWindow {
         if self.is_half_overhead {
             window = window.min((free << SCALE).div_ceil(self.ratio) / 2);
         }
-        if self.window_scale == 0 && self.autotuning {
-            window = (window / self.mss * self.mss).max(self.mss);
+        match self.window_scale {
+            0 if !self.autotuning => window,
+            0 if rcv_wnd <= window && window < rcv_wnd + self.mss => rcv_wnd,
+            0 => (window / self.mss * self.mss).max(self.mss),
+            scale => window.next_multiple_of(1 << scale),
         }
-        window
+    }
+
+    /// The largest window that a segment can carry.
+    pub(super) fn max_window(&self) -> u64 {
+        self.max_window
     }
 
     /// The connection has the longest round-trip time of its subflows, `rtt_us`, in microseconds times
@@ -185,13 +193,15 @@ mod tests {
         (0..100).for_each(|_| _ = subflow.grow());
         assert_eq!((window.taken_by(1424), window.window_clamp), (1_422, 62 * 1_422));
         window.is_half_overhead = true;
-        assert_eq!(window.advertise_on(&subflow, 0, 0), 71_424);
+        assert_eq!(window.select(&subflow, 0, 0), 71_424);
         window.is_half_overhead = false;
         window.on_arrival(1_422);
-        assert_eq!(window.advertise_on(&subflow, 1424, 1_422), 86_742);
+        let selected = window.select(&subflow, 1_422, 71_424);
+        assert_eq!(window.advertise(selected, 71_424 - 1_424, 1_424), 86_742);
         // Three packets wait; the end of the window does not move back.
         (0..3).for_each(|_| window.queue(1_422));
-        assert_eq!(window.advertise_on(&subflow, 2 * 1424, 0), 86_742 - 1424);
+        let selected = window.select(&subflow, 0, 86_742);
+        assert_eq!((selected, window.advertise(selected, 0, 2 * 1_424)), (83_898, 86_742 - 1_424));
     }
 
     /// RFC 7323 and __tcp_select_window: a capture of Linux 6.18 with a buffer of at most 256 MB has a scale
@@ -201,7 +211,34 @@ mod tests {
         let stack = Stack { tcp_rmem: 256 << 20, ..Stack::linux() }.of_subflow();
         let (mut window, subflow) = (ConnectionWindow::new(&stack), ReceiveWindow::new(&stack));
         assert_eq!(stack.window_scale(), 13);
-        assert_eq!(window.advertise_on(&subflow, 0, 0) % 8_192, 0);
-        assert_eq!(window.advertise_on(&subflow, 1_424, 0) % 8_192, 0);
+        window.on_arrival(1_422);
+        assert_eq!(window.select(&subflow, 0, 0) % 8_192, 0);
+        assert_eq!(window.select(&subflow, 1_422, 0) % 8_192, 0);
+    }
+
+    /// The end of the window is that of rcv_wnd_sent, not that of the units that a segment carries.
+    #[test]
+    fn the_end_of_a_window_does_not_creep_while_data_waits() {
+        let stack = Stack { receive_window: 345, ..Stack::linux() }.of_subflow();
+        let mut window = ConnectionWindow::new(&stack);
+        let end = window.advertise(490_000, 0, 0);
+        for next in [1_424, 2_848, 4_272] {
+            assert_eq!(window.advertise(400_000, 0, next), end - next);
+        }
+    }
+
+    /// Without scaling a window within a packet of the free space is kept.
+    #[test]
+    fn a_window_without_a_scale_is_kept_or_whole_packets() {
+        let stack = Stack { receive_window: 20, ..Stack::linux() }.of_subflow();
+        let (window, mut subflow) = (ConnectionWindow::new(&stack), ReceiveWindow::new(&stack));
+        (0..100).for_each(|_| _ = subflow.grow());
+        let free = 19 * 1_424;
+        let selected = |unread, rcv_wnd| window.select(&subflow, unread, rcv_wnd);
+        assert_eq!(
+            (selected(0, 0), selected(0, 26_000), selected(0, free + 1)),
+            (free, 26_000, free)
+        );
+        assert_eq!((selected(2_844, 25_000), selected(2_844, 24_000)), (25_000, 17 * 1_424));
     }
 }

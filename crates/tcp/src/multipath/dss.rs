@@ -35,12 +35,15 @@ impl Scheduler {
 }
 
 impl Stack {
+    /// The least MSS of a connection over several paths: the DSS option and a byte.
+    pub const MIN_MULTIPATH_MSS: u16 = DSS_LEN + 1;
+
     /// The stack of a subflow: the same packet size, with the DSS option taken from the payload. Its
     /// algorithm still counts in packets of the whole MSS (Linux `mss_cache`), and so does the pacing
     /// rate: packets with less payload are sent a little faster.
     #[must_use]
     pub fn of_subflow(&self) -> Stack {
-        let option = DSS_LEN.min(self.mss - 1);
+        let option = DSS_LEN.min(self.mss.saturating_sub(1));
         Stack { mss: self.mss - option, header: self.header + option, ..self.clone() }
     }
 

@@ -21,10 +21,13 @@ struct SubflowReceiver {
     held: VecDeque<(u64, u16)>,
     /// A packet that is not acknowledged yet ended a write (`ICSK_ACK_PUSHED`).
     is_pushed: bool,
-    /// What the application has not read when the next acknowledgement is sent, bytes of the window.
+    /// What the application has not read if an acknowledgement is sent now, bytes of the window.
     unread: u64,
-    /// The window that it advertised last (`rcv_wnd`).
+    /// An acknowledgement that is sent now does not wait until this is read.
+    is_at_once: bool,
+    /// The window that it advertised last, and the bytes delivered then (`rcv_wnd`, `rcv_wup`).
     rcv_wnd: u64,
+    rcv_wup: u64,
 }
 
 const MISSING: (u64, u16) = (u64::MAX, 0);
@@ -55,12 +58,10 @@ impl SubflowReceiver {
             deliver(dsn, payload);
         }
     }
-}
 
-impl SubflowReceiver {
-    /// The acknowledgement that is due, if one is, and the connection's window beyond `next` in it. If the
-    /// data that arrived would make it smaller than it was, this data is read first
-    /// (`__tcp_ack_snd_check`, `mptcp_cleanup_rbuf`).
+    /// The acknowledgement that is due, if one is, and the connection's window beyond `next` in it. If it is
+    /// due because of two packets that would narrow the window, they are read first: as `sk_rcvlowat` of a
+    /// subflow is 0, only the window decides in `__tcp_ack_snd_check`; then `mptcp_cleanup_rbuf` does.
     #[inline]
     fn poll(
         &mut self,
@@ -68,16 +69,19 @@ impl SubflowReceiver {
         connection: &mut ConnectionWindow,
         next: u64,
     ) -> Option<(Segment, u64)> {
-        let is_at_once = self.receiver.acknowledges_at_once();
+        let mut unread = std::mem::take(&mut self.unread);
         let reply = self.receiver.poll(now)?;
         self.is_pushed = false;
         let own = self.receiver.window();
-        let mut unread = std::mem::take(&mut self.unread);
-        if !is_at_once && connection.select(own, unread) < self.rcv_wnd {
+        let mut selected = connection.select(own, unread, self.rcv_wnd);
+        if unread > 0 && !self.is_at_once && selected < self.rcv_wnd {
             unread = 0;
+            selected = connection.select(own, unread, self.rcv_wnd);
         }
-        self.rcv_wnd = connection.advertise_on(own, next, unread);
-        Some((reply, self.rcv_wnd))
+        let current = (self.rcv_wup + self.rcv_wnd).saturating_sub(self.bytes);
+        self.rcv_wnd = connection.advertise(selected, current, next);
+        self.rcv_wup = self.bytes;
+        Some((reply, self.rcv_wnd.min(connection.max_window())))
     }
 }
 
@@ -106,7 +110,9 @@ impl MultipathReceiver {
             held: VecDeque::new(),
             is_pushed: false,
             unread: 0,
+            is_at_once: false,
             rcv_wnd: 0,
+            rcv_wup: 0,
         };
         MultipathReceiver {
             subflows: (0..subflows).map(|_| subflow()).collect(),
@@ -146,7 +152,11 @@ impl MultipathReceiver {
     /// Processes a segment that arrived at `now` on a subflow's port.
     pub fn handle_on_port(&mut self, now: Time, port: u8, segment: &Segment) {
         let subflow = &mut self.subflows[usize::from(port)];
+        let was_at_once = subflow.receiver.acknowledges_at_once();
         subflow.receiver.handle(now, segment);
+        subflow.is_at_once = was_at_once
+            || subflow.receiver.acknowledges_at_once()
+            || subflow.receiver.unacked() < 2;
         self.pending_mask |= 1 << port;
         if segment.is_control() {
             return;
@@ -156,20 +166,20 @@ impl MultipathReceiver {
         window.on_arrival(window.taken_by(payload));
         let is_pushed = segment.flags.contains(Flags::PSH);
         subflow.is_pushed |= is_pushed && subflow.receiver.stats().packets > segment.number.into();
-        let (mut grown, mut read_taken) = (None, 0);
+        let (mut grown, mut read) = (None, None);
         subflow.receive(segment, (segment.dsn(), payload), |dsn, payload| {
             let taken = window.taken_by(payload);
             match data.arrive(dsn, payload, taken) {
                 Arrival::Duplicate => {}
                 Arrival::OutOfOrder => window.queue(taken),
-                Arrival::InOrder(read) => {
-                    read_taken += taken + read.freed;
-                    grown = grown.max(window.on_read(now, read, stack));
+                Arrival::InOrder(arrived) => {
+                    read = Some(read.unwrap_or(0) + taken + arrived.freed);
+                    grown = grown.max(window.on_read(now, arrived, stack));
                 }
             }
         });
-        subflow.unread = read_taken;
-        if read_taken > 0 && self.data.is_in_order() && self.stack.push {
+        subflow.unread = read.unwrap_or(0);
+        if read.is_some() && self.data.is_in_order() && self.stack.push {
             self.acknowledge_writes();
         }
         if let Some(copied) = grown {

@@ -451,6 +451,16 @@ fn the_end_of_a_write_is_acknowledged_once_all_data_is_read() {
     assert_eq!(both.acknowledged(0, 101, Flags::PSH), (vec![0, 1], Some(88)));
 }
 
+/// So it is if packets take no room of a buffer.
+#[test]
+fn the_end_of_a_write_is_acknowledged_without_a_receive_buffer() {
+    let mut both = TwoSubflows::with(Stack { autotuning: false, ..Stack::linux() });
+    for dsn in 0..100 {
+        both.acknowledged(0, dsn, Flags::default());
+    }
+    assert_eq!(both.acknowledged(0, 100, Flags::PSH).0, [0]);
+}
+
 /// In the same captures most pairs are acknowledged after they are read, if packets wait: 355 of 422 windows
 /// with two packets waiting have room for all but these two, 67 for one less.
 #[test]
