@@ -325,12 +325,12 @@ What runs and captures show of them:
   lowest sample is 10 s old, and the second flow starts at 10 s. In the simulator the lowest sample
   is the handshake's. On the testbed a later sample is the lowest: the handshake takes [0.13 ms
   longer](../notes/2026-11-testbed.md#the-first-handshake) than the path. In `late-bbr-2` the first
-  flow is in ProbeRTT from 10.1 to 10.5 s in the simulator. In Linux it is still in ProbeRTT at 11 s;
-  meanwhile the second flow takes the bandwidth and overflows the queue. If the second one starts at
-  9.5 s, the simulator has 808 retransmissions (0 with 10 s; Linux 406 to 834), and the flows have
-  95 and 76 Mbit/s, each from its start on (Linux 94 to 95 and 81 to 83). In `late-bbr-1` the simulator has 324 to 801 retransmissions and
-  113 to 121 Mbit/s of the first flow with starts of the second one from 9 to 10 s (Linux 430 to 973
-  and 119 to 125).
+  flow is in ProbeRTT from 10.1 to 10.5 s in the simulator. In Linux it is still in ProbeRTT at 11
+  s; meanwhile the second flow takes the bandwidth and overflows the queue. If the second one
+  starts at 9.5 s, the simulator has 808 retransmissions (0 with 10 s; Linux 406 to 834), and the
+  flows have 95 and 76 Mbit/s, each from its start on (Linux 94 to 95 and 81 to 83). In
+  `late-bbr-1` the simulator has 324 to 801 retransmissions and 113 to 121 Mbit/s of the first flow
+  with starts of the second one from 9 to 10 s (Linux 430 to 973 and 119 to 125).
 - **`late-cubic-1`: a few microseconds.** The simulator has one of three outcomes: 629 and
   193 Mbit/s, 665 and 139, or about 676 and 123. The first three seeds have 665, 665 and 676
   without jitter, 665, 665 and 629 with 10 us, 629, 677 and 629 with 32 us. In Linux, whose
@@ -364,12 +364,13 @@ What runs and captures show of them:
   simulator, and 19, 136, 136 and 145 in Linux. Why is not known.
 - **`reordering-bbr+0.1-1`, `multipath-bbr-2`: moments in which the machine stops.** What it held
   back leaves at once, which BBR takes for bandwidth. These round trips, of 55 and 130 ms, are so
-  long that runs with packets 12 to 33 ms late count. If the simulated path becomes 10 ms longer for
-  10 ms, three times in a run (`reroutes`), BBR's mean queueing delay in the first cell is 29 ms,
-  and it retransmits 4,788 packets; with 28 ms it is 26 ms, and 32,169 packets (Linux 26 ms, and
-  4,795 to 35,785 packets; without stops 5 ms). Three times 25 ms give 114 ms in the second cell
-  (Linux 108, without stops 74). In the second run of `multipath-bbr-2`, with 149 Mbit/s on the first path (simulated
-  598), one packet in a hundred was more than 4 ms late (0.2 and 0.7 ms in the other runs).
+  long that runs with packets 12 to 33 ms late count. If the simulated path becomes 10 ms longer
+  for 10 ms, three times in a run (`reroutes`), BBR's mean queueing delay in the first cell is 29
+  ms, and it retransmits 4,788 packets; with 28 ms it is 26 ms, and 32,169 packets (Linux 26 ms,
+  and 4,795 to 35,785 packets; without stops 5 ms). Three times 25 ms give 114 ms in the second
+  cell (Linux 108, without stops 74). In the second run of `multipath-bbr-2`, with 149 Mbit/s on
+  the first path (simulated 598), one packet in a hundred was more than 4 ms late (0.2 and 0.7 ms
+  in the other runs).
 - **`pair-bbr+reno-1`**: stops of 6 ms, as in Linux's runs, reduce Reno's goodput from 32.1 to 29.4
   Mbit/s (Linux 29.9), but then BBR retransmits twice as much as in Linux. No cause is known.
 - **`ports-fast-1`**: all losses are those at the end of slow start. How many depends on hundredths
