@@ -43,14 +43,13 @@ impl Source {
         if !errors.is_empty() {
             let lines = Lines::of(&self.text);
             let errors = errors.into_iter().map(|error| {
-                let start = error.span().map(|span| span.start);
-                let single = start.filter(|_| error.message() == "duplicate key");
-                if let Some((header, kind)) = single.and_then(|at| self.single_brackets(at)) {
-                    let position = Some(lines.position(header));
-                    return self.diagnostic(position, kind.to_owned(), double_brackets(kind));
-                }
-                let position = start.map(|start| lines.position(start));
-                if let (Some(span), true) = (error.span(), single.is_some()) {
+                let span = error.span();
+                let position = span.as_ref().map(|span| lines.position(span.start));
+                if let Some(span) = span.filter(|_| error.message() == "duplicate key") {
+                    if let Some((header, kind)) = self.single_brackets(span.start) {
+                        let position = Some(lines.position(header));
+                        return self.diagnostic(position, kind.to_owned(), double_brackets(kind));
+                    }
                     let (key, problem) = (self.text[span].to_owned(), "is given twice; keep one");
                     return self.diagnostic(position, key, problem.to_owned());
                 }

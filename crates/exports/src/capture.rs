@@ -1,6 +1,9 @@
 //! The TCP packets of a capture that [`dumbbell_sim`] wrote (pcapng, draft-ietf-opsawg-pcapng).
 
-use etherparse::{IpNumber, Ipv4HeaderSlice, TcpHeaderSlice, TcpOptionElement};
+use etherparse::{
+    IpNumber, Ipv4HeaderSlice, TcpHeaderSlice, TcpOptionElement, TcpOptionReadError,
+    TcpOptionsIterator,
+};
 use pcap_file::PcapError;
 use pcap_file::pcapng::{Block, PcapNgParser};
 use std::collections::HashMap;
@@ -121,17 +124,9 @@ fn packet(at_ns: u64, data: &[u8], sequences: &mut Sequences) -> Result<Option<P
 }
 
 /// Whether one of these TCP options is Multipath TCP's (kind 30, RFC 8684), which each of its packets has.
-fn has_multipath_option(mut options: &[u8]) -> bool {
-    while let [kind, rest @ ..] = options {
-        options = match (*kind, rest) {
-            (0, _) => return false,
-            (1, rest) => rest,
-            (30, _) => return true,
-            (_, [length, ..]) => options.get(usize::from(*length).max(2)..).unwrap_or_default(),
-            (_, []) => return false,
-        };
-    }
-    false
+fn has_multipath_option(options: &[u8]) -> bool {
+    let multipath = Err(TcpOptionReadError::UnknownId(30));
+    TcpOptionsIterator::from_slice(options).any(|option| option == multipath)
 }
 
 #[cfg(test)]

@@ -132,9 +132,10 @@ impl Multipath {
             (_, false) => {
                 let (acked, _) = segment.data_ack(self.data_acked, &self.stack);
                 let acked = self.first_dsns[SENDER].wrapping_add(acked).to_be_bytes();
-                match self.scheduler.data_ack_len() {
-                    12 => option(&[&[DSS, DATA_ACK | LONG_DATA_ACK], &acked]),
-                    _ => option(&[&[DSS, DATA_ACK], &acked[4..]]),
+                let is_long = usize::from(self.scheduler.data_ack_len()) == 4 + acked.len();
+                match is_long {
+                    true => option(&[&[DSS, DATA_ACK | LONG_DATA_ACK], &acked]),
+                    false => option(&[&[DSS, DATA_ACK], &acked[4..]]),
                 }
             }
         }

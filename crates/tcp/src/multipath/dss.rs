@@ -105,7 +105,8 @@ impl Segment {
         &mut self,
         next: u64,
         window: u64,
-        (stack, data_ack_len): (&Stack, u16),
+        stack: &Stack,
+        data_ack_len: u16,
     ) {
         let window = u32::try_from(window / stack.window_unit()).unwrap_or(u32::MAX);
         self.set_window(window, self.tsval());
@@ -144,7 +145,7 @@ mod tests {
         ] {
             let mut segment = Segment { size: stack.ack_size(3), ..Segment::default() };
             segment.set_blocks([(5, 6), (8, 9), (11, 12)]);
-            segment.set_data_ack(5_000_000_000, window, (&stack, scheduler.data_ack_len()));
+            segment.set_data_ack(5_000_000_000, window, &stack, scheduler.data_ack_len());
             assert_eq!(segment.data_ack(4_999_000_000, &stack), (5_000_000_000, window));
             assert_eq!((segment.size, segment.blocks().collect::<Vec<_>>()), (size, blocks.into()));
             assert_eq!(segment.without_dss(7).data_ack(0, &stack).0, 0);
@@ -166,11 +167,11 @@ mod tests {
         for (scheduler, option) in [(Scheduler::Default, 12), (Scheduler::Redundant, 8)] {
             let data_ack_len = scheduler.data_ack_len();
             let mut plain = Segment { size: stack.ack_size(0), ..Segment::default() };
-            plain.set_data_ack(7, 500, (&stack, data_ack_len));
+            plain.set_data_ack(7, 500, &stack, data_ack_len);
             assert_eq!(plain.size, 20 + 20 + 12 + option);
             let (size, flags) = (stack.control_size(), Flags::SYN);
             let mut answer = Segment { size, flags, ..Segment::default() };
-            answer.set_data_ack(0, 500, (&stack, data_ack_len));
+            answer.set_data_ack(0, 500, &stack, data_ack_len);
             assert_eq!(answer.size, size);
         }
     }

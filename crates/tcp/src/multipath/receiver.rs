@@ -21,7 +21,7 @@ struct SubflowReceiver {
     held: VecDeque<(u64, u16)>,
     /// A packet that is not acknowledged yet ended a write (`ICSK_ACK_PUSHED`).
     is_pushed: bool,
-    /// What the application has not read if an acknowledgement is sent now, bytes of the window.
+    /// Data on the way to the application if an acknowledgement is sent now, bytes of the window.
     unread: u64,
     /// An acknowledgement that is sent now does not wait until this is read.
     is_at_once: bool,
@@ -226,7 +226,7 @@ impl Endpoint for MultipathReceiver {
             let (subflow, next) = (&mut self.subflows[port as usize], self.data.next());
             if let Some((mut reply, window)) = subflow.poll(now, &mut self.window, next) {
                 self.port = port as u8;
-                reply.set_data_ack(next, window, (&self.stack, self.data_ack_len));
+                reply.set_data_ack(next, window, &self.stack, self.data_ack_len);
                 return Some(reply);
             }
             self.pending_mask &= self.pending_mask - 1;

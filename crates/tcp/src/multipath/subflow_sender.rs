@@ -162,7 +162,7 @@ mod tests {
         sender.poll(Time::ZERO).expect("a SYN");
         let flags = Flags::SYN.with(Flags::ACK);
         let mut reply = Segment { flags, ..Segment::default() };
-        reply.set_data_ack(0, 1 << 20, (sender.stack(), 12));
+        reply.set_data_ack(0, 1 << 20, sender.stack(), Scheduler::Default.data_ack_len());
         sender.handle(Time::ZERO, &reply.without_dss(1000));
         SubflowSender::new(sender, Scheduler::Default, Time::ZERO)
     }
@@ -205,7 +205,7 @@ mod tests {
         subflow.write(10_000, 12_000);
         assert_eq!(sent(&mut subflow), [1_424]);
         let mut ack = Segment { number: 1, flags: Flags::ACK, ..Segment::default() };
-        ack.set_data_ack(1_000, 1 << 20, (subflow.sender.stack(), 12));
+        ack.set_data_ack(1_000, 1 << 20, subflow.sender.stack(), Scheduler::Default.data_ack_len());
         subflow.sender.handle(Time::ZERO, &ack.without_dss(1000));
         subflow.on_acknowledged();
         assert_eq!((sent(&mut subflow), subflow.queued()), (vec![576], 2_000));

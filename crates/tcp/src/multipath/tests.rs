@@ -380,7 +380,7 @@ impl TwoSubflows {
         segment
     }
 
-    /// Its data acknowledgement and window, full packets.
+    /// The data acknowledgement and the window that answer such a packet, full packets.
     fn data(&mut self, port: u8, packet: u64) -> (u64, u64) {
         let segment = self.segment(port, packet, Flags::default());
         let mss = u64::from(self.stack.mss);
