@@ -147,6 +147,18 @@ def test_the_list_names_figures_of_results_and_of_every_paper(
     assert all(f"\n  {paper}\n" in said for paper in PAPERS)
 
 
+@pytest.mark.parametrize("flows", [5, 20])
+def test_many_flows_are_drawn_with_markers_in_different_places(flows: int) -> None:
+    link = '[[link]]\nname = "l"\nrate = "9 Mbit/s"\ndelay = "5 ms"\n'
+    text = f'duration = "2 s"\n{link}[[flow]]\ncc = "cubic"\nrepeat = {flows}\n'
+    panels = dumbbell.run(dumbbell.Experiment.parse(text)).plot("throughputs")
+    panel = panels[0] if isinstance(panels, list) else panels
+    panel.figure.canvas.draw()
+    places = [str(line.get_markevery()) for line in panel.lines]
+    assert len(places) == min(flows, 12)
+    assert len(set(places)) >= min(flows, 8)
+
+
 def test_a_flow_looks_the_same_at_every_link() -> None:
     link = '[[link]]\nname = "{}"\nrate = "4 Mbit/s"\ndelay = "5 ms"\nqueue = "2 BDP"\n'
     flow = '[[flow]]\ncc = "cubic"\npath = {}\n'

@@ -111,7 +111,8 @@ def _spaced(t: np.ndarray, rank: int) -> list[int]:
     """Indices of a few points, evenly spaced in time and different from flow to flow."""
     if len(t) < _MARKS:
         return list(range(len(t)))
-    places = (np.arange(_MARKS) + (rank + 1) / 4) / _MARKS
+    rounds, place = divmod(rank, 4)
+    places = (np.arange(_MARKS) + (place + 1 - rounds % 4 / 4) / 4) / _MARKS
     return list(map(int, np.searchsorted(t, t[0] + places * (t[-1] - t[0]))))
 
 
