@@ -245,6 +245,14 @@ def test_a_query_that_cannot_be_answered_is_told_why(
         output_of("query", sql, folder, cwd=place)
 
 
+def test_a_metric_of_a_result_that_is_no_sweep_is_told_apart_from_sql(tmp_path: Path) -> None:
+    (tmp_path / "one.toml").write_text(ONE_RATE)
+    output_of("run", "one.toml", "--out", "one", cwd=tmp_path)
+    for metric in ("share of reno", "throughput"):
+        said = complaint_of("query", metric, "one", cwd=tmp_path)
+        assert "one is no sweep; ask in SQL, such as 'select * from flows'" in said
+
+
 def test_a_heat_map_is_drawn_over_the_axes_that_are_named(place: Path) -> None:
     heat = ("plot", "small", "heat", "--x", "rate", "--y", "cc")
     mixed = complaint_of(*heat, cwd=place)

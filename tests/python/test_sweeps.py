@@ -229,6 +229,15 @@ def test_more_runs_than_there_may_be_are_refused_before_any_is_planned() -> None
         chosen.seeds(2000)
 
 
+def test_an_assignment_that_an_axis_of_all_flows_would_replace_is_refused() -> None:
+    text = f'{BASE}[sweep]\n"flow.*.cc" = ["cubic", "reno"]'
+    with pytest.raises(ExperimentError, match="sets it at every point; assign flow") as told:
+        Sweep.parse(text, overrides=["flow.first.cc=bbr"])
+    assert told.value.key == "flow.first.cc"
+    assert Sweep.parse(text, overrides=["flow.*.cc=bbr"]).count == 1
+    assert Sweep.parse(text, overrides=["flow.first.start=1 s"]).count == 2
+
+
 def test_an_assignment_is_the_only_value_of_an_axis_and_else_of_a_key() -> None:
     text = f'{BASE}[sweep]\nduration = ["1 s", "3 s"]'
     pinned = Sweep.parse(text, overrides=["duration=2 s"])

@@ -79,11 +79,17 @@ def answer_query(
 def _sweep_of(text: str, folder: Path) -> SweepResult | None:
     """The sweep in a folder, if a text names a metric of it and is no SQL."""
     from dumbbell.sweeps.dataset import Dataset, is_dataset
-    from dumbbell.sweeps.plan import OF_SOME, measured
+    from dumbbell.sweeps.plan import METRICS, OF_SOME, measured
+    from dumbbell.sweeps.query import QueryError
 
     is_of_some = bool(OF_SOME.fullmatch(text))
-    if not (is_of_some or text.isidentifier()) or not is_dataset(folder):
+    if not (is_of_some or text.isidentifier()):
         return None
+    if not is_dataset(folder):
+        if (not is_of_some and text not in METRICS) or not folder.exists():
+            return None
+        problem = f"{text} is a metric, which has a mean in a sweep, and {folder} is no sweep"
+        raise QueryError(f"{problem}; ask in SQL, such as 'select * from flows'")
     dataset = Dataset(folder)
     if not is_of_some and text not in measured(dataset.table("runs")):
         return None
