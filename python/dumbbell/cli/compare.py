@@ -45,6 +45,9 @@ def compare_algorithms(
     traffic_cc: Annotated[
         str, Option(help="Algorithm of the short transfers; 'same': that of the flows.")
     ] = "cubic",
+    start_jitter: Annotated[
+        str, Option(help="Within which time the flows start, at random.")
+    ] = "100 ms",
     duration: Annotated[str, Option(help="Length of each run.")] = "60 s",
     warmup: Annotated[
         str | None, Option(help="How much of the start of each run does not count, such as '10 s'.")
@@ -77,7 +80,8 @@ def compare_algorithms(
     link |= {"template": template} if template else {}
     if traffic is None:
         options.refuse_given(context, ("traffic_cc",), "goes with --traffic")
-    load = {"flows": flows, "traffic": traffic, "duration": duration, "warmup": warmup}
+    load = {"flows": flows, "traffic": traffic, "start_jitter": start_jitter}
+    load |= {"duration": duration, "warmup": warmup}
     load |= {"traffic_cc": traffic_cc} if traffic else {}
     question: dict[str, Any] = link | load | {"stack": stack, "ecn": ecn, "seeds": seeds or 1}
     is_picture = out is not None and out.suffix in options.PICTURES
@@ -150,6 +154,8 @@ def _print(found: Comparison, title: str, question: dict[str, Any], until: Until
     counts = found.runs["algorithm"].value_counts()["count"]
     output.print_table(f"{title}{output.mean_of(counts)}", found.table())
     notes = ["Throughput: all flows of an algorithm together. Delays: one-way, per packet."]
+    if question["flows"] > 1 or found.rival is not None:
+        notes.append(f"The flows start within {question['start_jitter']} (--start-jitter).")
     if question["traffic"]:
         notes.append("The transfers count in the utilisation, not in throughput and Jain's index.")
     if found.rival is not None:

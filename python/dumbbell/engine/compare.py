@@ -58,6 +58,9 @@ RATE: Final = "100 Mbit/s"
 RTT: Final = "40 ms"
 """The same for the round-trip time."""
 
+START_JITTER: Final = "100 ms"
+"""Within which time flows start."""
+
 MEAN_SIZE: Final = "100 kB"
 """The mean size of the transfers of `traffic`."""
 
@@ -181,6 +184,7 @@ def compare(
     flows: int = 2,
     traffic: str | None = None,
     traffic_cc: str | type = "cubic",
+    start_jitter: str = START_JITTER,
     duration: str = "60 s",
     warmup: str | None = None,
     stack: str = "linux",
@@ -196,8 +200,6 @@ def compare(
     progress: Progress = silent,
 ) -> Comparison:
     """Compares algorithms on one link, each with flows of its own; what ``dumbbell compare`` runs.
-
-    Flows start within 100 ms of each other, at random.
 
     Args:
         cc: The algorithms, such as ``["reno", "cubic(beta=0.8)"]``, or classes of `dumbbell.cc`.
@@ -215,6 +217,8 @@ def compare(
         traffic: How short transfers arrive beside them, such as ``"poisson(load=0.3)"``;
             their sizes are lognormal with a mean of 100 kB and a sigma of 1.5.
         traffic_cc: The algorithm of these transfers; ``"same"`` for that of the flows.
+        start_jitter: Within which time the flows start, at random. Flows of BBR that start
+            together probe together; with ``"20 s"`` they may share otherwise.
         duration: How long each run lasts, such as ``"60 s"``.
         warmup: How long at the start of a run nothing counts, such as ``"10 s"``.
         stack: The TCP stack.
@@ -251,7 +255,7 @@ def compare(
         rtt = None if template else rtt or RTT
         options = {} if ecn == "off" else {"ecn": ecn}
         others: dict[str, Any] = {"duration": duration, "warmup": warmup, "seeds": seeds}
-        others |= {"stack": stack, "stack_options": options}
+        others |= {"stack": stack, "stack_options": options, "start_jitter": start_jitter}
         web = None if traffic is None else (traffic, name_of(traffic_cc))
         experiments = [_experiment(group, link, rtt, flows, web, **others) for group in groups]
     names = [*algorithms, *(f"{name} alone" for name in rivals)]
@@ -325,7 +329,7 @@ def _experiment(
         arrivals, cc = traffic
         cc = algorithms[0] if cc == "same" else cc
         flows.append(_flow("traffic", cc, rtt=rtt, arrivals=arrivals, sizes=_SIZES))
-    return Experiment(links=[link], flows=flows, start_jitter="100 ms", **others).resolve()
+    return Experiment(links=[link], flows=flows, **others).resolve()
 
 
 _OF_FLOW: Final = {"flow": "cc", "against": "against", "traffic": "traffic_cc"}
