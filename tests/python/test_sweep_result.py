@@ -105,6 +105,10 @@ def test_metrics_of_some_flows_are_those_of_the_command(swept: dumbbell.SweepRes
     assert swept.plot("queue", "share of cubic", by="cc").get_ylabel().startswith("CUBIC's share")
     rates = rows.filter(pl.col("flow") == "one")["throughput"]
     assert swept.means("throughput of one")["mean"][0] == pytest.approx(rates.mean())
+    reno = swept.flows.filter(pl.col("point") == 0, pl.col("cc").cast(pl.String) == "reno")
+    recoveries = reno.group_by("seed").agg(pl.sum("recoveries"))["recoveries"].mean()
+    assert swept.means("recoveries of reno")["mean"][0] == recoveries
+    assert swept.means("jain of one")["mean"][0] == 1.0
     with pytest.raises(DumbbellError, match=r'or flow is called "three"; .* bbr3, one, two'):
         swept.means("share of three")
 

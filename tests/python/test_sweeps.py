@@ -20,6 +20,7 @@ from dumbbell.sweeps.dataset import Dataset, Store, parts
 from dumbbell.sweeps.drive import Swept, run_sweep
 from dumbbell.sweeps.plan import Sweep
 from dumbbell.sweeps.query import query
+from dumbbell.sweeps.result import SweepResult
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -356,6 +357,16 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
 def test_two_processes_do_not_write_one_sweep(tmp_path: Path) -> None:
     with Store(tmp_path), pytest.raises(ResultError, match="another process is writing this sweep"):
         run_sweep(sweep(GRID), tmp_path)
+
+
+def test_seeds_are_added_until_the_share_of_a_flow_is_known(tmp_path: Path) -> None:
+    until = Until(0.01, "share of second", 30)
+    done = run_sweep(sweep('"link.bottleneck.queue" = ["1 BDP"]'), tmp_path, until=until)
+    shares = SweepResult(done.dataset).means("share of second").row(0, named=True)
+    assert 10 < shares["n"] <= 30
+    assert done.loose == (shares["high"] - shares["low"] > 2 * 0.01 * shares["mean"])
+    with pytest.raises(ExperimentError, match='no algorithm or flow is called "third"'):
+        run_sweep(sweep(GRID), tmp_path / "other", until=Until(0.1, "share of third"))
 
 
 def test_seeds_are_added_where_the_interval_is_wide_and_only_there(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from dumbbell.engine.store import Store as RunStore
 from dumbbell.errors import DumbbellError, ExperimentError, Interrupted
 from dumbbell.experiment.user_code import copy_sources
 from dumbbell.sweeps.dataset import Dataset, Store, is_dataset
-from dumbbell.sweeps.plan import METRICS, Point, Run, Sweep, build
+from dumbbell.sweeps.plan import METRICS, OF_SOME, Point, Run, Sweep, build
 from dumbbell.sweeps.real import RealPackets, duration, machine_of, real_packets
 from dumbbell.sweeps.work import RUNNING_POINT, ChunkMonitor, simulate
 
@@ -89,7 +89,8 @@ def run_sweep(
     sweep = source if isinstance(source, Sweep) else Sweep.load(source)
     is_real = sends_packets(backend)
     if until:
-        until.check(METRICS, is_real=is_real)
+        is_of_some = OF_SOME.fullmatch(until.metric)
+        until.check([until.metric] if is_of_some else METRICS, is_real=is_real)
     if is_real and dask is not None:
         raise ExperimentError("is for the simulator", key="dask")
     numbers = sweep.seeds(seeds)
@@ -200,10 +201,16 @@ class _Driver:
         """Adds seeds to the points that are not known well enough; returns how many stay so."""
         seeds = {point.number: first for point in self.points}
         while True:
-            runs = Dataset(self.store.folder).table("runs")
+            dataset = Dataset(self.store.folder)
+            runs = dataset.table("runs")
+            if found := OF_SOME.fullmatch(until.metric):
+                from dumbbell.sweeps.some_flows import of_some  # it needs half a second
+
+                metric, _, values = of_some(dataset, *found.groups())
+                runs = dataset.plan.join(values.rename({metric: until.metric}), on="run")
             known = runs.group_by("point").agg(pl.col(until.metric).cast(pl.Float64))
-            values = dict(known.iter_rows())
-            loose = [point for point in seeds if not until.is_satisfied_by(values.get(point, []))]
+            by_point = dict(known.iter_rows())
+            loose = [point for point in seeds if not until.is_satisfied_by(by_point.get(point, []))]
             grow = [point for point in loose if len(seeds[point]) < until.max_seeds]
             if not grow:
                 return len(loose)

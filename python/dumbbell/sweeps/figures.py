@@ -16,13 +16,13 @@ from matplotlib.ticker import LogLocator, NullFormatter
 from dumbbell import figures
 from dumbbell.display import Column, common_unit, format_setting
 from dumbbell.errors import DumbbellError, ExperimentError, ResultError, unknown
-from dumbbell.experiment.model import without_options
 from dumbbell.figures import FAINT, room, spread
 from dumbbell.metrics import means_over_seeds, over_flows
 from dumbbell.metrics.intervals import LEAST
 from dumbbell.sweeps.dataset import Dataset
 from dumbbell.sweeps.plan import METRICS, OF_SOME, measured
 from dumbbell.sweeps.query import QueryError, query, quoted
+from dumbbell.sweeps.some_flows import FAIR, of_some
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -68,8 +68,6 @@ VALUE: Final = "(value)"
 
 _TOGETHER: Final = "\nall flows of an algorithm together"
 _DELAY: Final = "queue_delay_mean"
-_FAIR: Final = "(fair share)"
-"""The column beside the share of some flows: the part that they are of all flows."""
 
 
 def draw(
@@ -350,9 +348,9 @@ def chart_of(
         if by is not None and by not in axes:
             problem = f'"{metric}" is of a run, the same for every algorithm; leave it out'
             raise ExperimentError(f"{problem}, or take another metric", key="by")
-        key, whose, values = _of_some(dataset, *found.groups())
+        key, whose, values = of_some(dataset, *found.groups())
         column = _column_of(key, whose)
-        fair = quoted(_FAIR) if key == "share" else fair
+        fair = quoted(FAIR) if key == "share" else fair
         runs, values = tables.get("runs", every), values.rename({key: metric})
         tables["runs"] = runs.join(values, on="run", how="left", maintain_order="left")
     elif metric not in METRICS and metric not in every.columns:
@@ -363,7 +361,7 @@ def chart_of(
     columns = map(quoted, dict.fromkeys([*axes, *([by] if by else []), *more]))
     rows = f"from runs where {where or 'true'} order by point, seed"
     select = (
-        f"select {', '.join(columns)}, {sql} as {quoted(VALUE)}, {fair} as {quoted(_FAIR)} {rows}"
+        f"select {', '.join(columns)}, {sql} as {quoted(VALUE)}, {fair} as {quoted(FAIR)} {rows}"
     )
     with _said_of(where, dataset):
         found_runs = query(select, dataset.folder, tables=tables)
@@ -375,7 +373,7 @@ def chart_of(
     runs = runs.filter(pl.all_horizontal(pl.col(VALUE, *more).is_not_nan()))
     if not runs[VALUE].is_finite().any():
         raise ResultError(f"{dataset.folder}: no run there has a value of {metric}")
-    fair_shares = runs[_FAIR].cast(pl.Float64).unique()
+    fair_shares = runs[FAIR].cast(pl.Float64).unique()
     one = fair_shares.item() if len(fair_shares) == 1 else None
     fair_share = None if one is None else one * column.scale
     flows = dataset.table("flows").group_by("run").len() if metric == "jain" else None
@@ -390,36 +388,6 @@ def _finite(chart: Chart) -> Chart:
         problem = f"{infinite} of {chart.runs.height} runs are too short for {chart.metric}"
         raise DumbbellError(f"{problem}; draw lines or a heat map, which leave their points out")
     return chart
-
-
-def _of_some(dataset: Dataset, metric: str, name: str) -> tuple[str, str, pl.DataFrame]:
-    """A metric of some flows, what these are called, and its value by run."""
-    flows = dataset.table("flows").with_columns(pl.col("flow", "cc").cast(pl.String))
-    whose, some = _flows_of(flows, name)
-    whole = pl.col("delivered").sum().over("run")
-    fair = some.cast(pl.Float64).mean().over("run").alias(_FAIR)
-    flows = flows.with_columns(fair, share=pl.col("delivered") / whole).filter(some)
-    shares = flows.group_by("run", maintain_order=True).agg(pl.sum("share"), pl.first(_FAIR))
-    values = over_flows(flows, ["run"]).join(shares, on="run")
-    known = [column for column in values.columns if column not in ("run", _FAIR)]
-    if metric not in known:
-        raise ExperimentError(unknown("metric of flows", metric, known), key="metric")
-    return metric, whose, values.select("run", metric, _FAIR)
-
-
-def _flows_of(flows: pl.DataFrame, name: str) -> tuple[str, pl.Expr]:
-    """The flows of an algorithm, with or without its options, of a [[flow]] table, or one."""
-    algorithms, names = (flows[key].unique(maintain_order=True).to_list() for key in ("cc", "flow"))
-    bases = {cc: without_options(cc) for cc in algorithms}
-    same = [cc for cc, base in bases.items() if name in (base, base.rpartition(":")[2])]
-    if name in algorithms or len(same) == 1:
-        cc = name if name in algorithms else same[0]
-        return figures.style_of(cc).label, pl.col("cc") == cc
-    members = [one for one in names if re.fullmatch(rf"{re.escape(name)}(-\d+)?", one)]
-    if not members:
-        known = dict.fromkeys([*algorithms, *names])
-        raise ExperimentError(unknown("algorithm or flow", name, list(known)), key="metric")
-    return name, pl.col("flow").is_in(members)
 
 
 def _named_in(where: str, axes: Iterable[str]) -> list[str]:
