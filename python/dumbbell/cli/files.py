@@ -188,7 +188,8 @@ def _explanation(topic: str, others: Sequence[str]) -> str:
             raise DumbbellError(f"{problem}; dumbbell list has the metrics")
         return _core.explain(topic)
     except ValueError as error:
-        raise DumbbellError(str(error)) from None
+        more = "or a metric such as goodput, or a column of results such as rtt_mean"
+        raise DumbbellError(f"{error}; {more}") from None
 
 
 _TABLES: Final = ("experiment", "link", "flow", "stack")
