@@ -359,6 +359,16 @@ def test_two_processes_do_not_write_one_sweep(tmp_path: Path) -> None:
         run_sweep(sweep(GRID), tmp_path)
 
 
+def test_an_axis_that_a_column_of_flows_hides_is_told(tmp_path: Path) -> None:
+    (told,) = run_sweep(sweep('"flow.second.cc" = ["reno"]'), tmp_path / "a").warnings
+    assert told.startswith(
+        "flow.second.cc: the axis is not in the table flows, which has a column cc"
+    )
+    named = '"flow.second.cc" = { values = ["reno"], name = "opponent" }'
+    assert not run_sweep(sweep(named), tmp_path / "b").warnings
+    assert not run_sweep(sweep('"flow.*.cc" = ["reno"]'), tmp_path / "c").warnings
+
+
 def test_seeds_are_added_until_the_share_of_a_flow_is_known(tmp_path: Path) -> None:
     until = Until(0.01, "share of second", 30)
     done = run_sweep(sweep('"link.bottleneck.queue" = ["1 BDP"]'), tmp_path, until=until)

@@ -21,6 +21,7 @@ from dumbbell.engine.store import Packs
 from dumbbell.engine.store import Store as RunStore
 from dumbbell.errors import DumbbellError, ExperimentError, Interrupted
 from dumbbell.experiment.user_code import copy_sources
+from dumbbell.results.tables import COLUMNS
 from dumbbell.sweeps.dataset import Dataset, Store, is_dataset
 from dumbbell.sweeps.plan import METRICS, OF_SOME, Point, Run, Sweep, build
 from dumbbell.sweeps.real import RealPackets, duration, machine_of, real_packets
@@ -113,6 +114,7 @@ def run_sweep(
         loose = driver.tighten(until, numbers) if until else 0
         store.merge()
         warnings = list(dict.fromkeys(text for point in points for text in point.warnings))
+        warnings += _hidden_axes(sweep)
         made = (driver.total, driver.found, driver.made)
         dataset = Dataset(store.folder)
         hidden = len(store.done().difference(dataset.plan["run"]))
@@ -120,6 +122,20 @@ def run_sweep(
         if driver.invalid and not store.done():
             raise DumbbellError(f"{out}: no run counts: {'; '.join(swept.left_out)}")
         return swept
+
+
+def _hidden_axes(sweep: Sweep) -> list[str]:
+    """What to say of axes of some flows, or of links, that a column of ``flows`` hides."""
+    hidden = [
+        axis
+        for axis in sweep.axes
+        if axis.name in COLUMNS["flows"] and not axis.key.startswith("flow.*.")
+    ]
+    return [
+        f"{axis.key}: the axis is not in the table flows, which has a column {axis.name} of its "
+        'own; give it a name, as in { values = [...], name = "opponent" }'
+        for axis in hidden
+    ]
 
 
 def _refuse_others(point: Point, *, is_real: bool) -> None:
