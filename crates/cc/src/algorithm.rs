@@ -237,7 +237,7 @@ algorithms! {
     };
     /// DCTCP.
     "dctcp" Dctcp(Windowed<Dctcp, AnySlowStart>) = |options, init| {
-        windowed(Dctcp::from_options(options)?, options, init)
+        windowed(Dctcp::from_options(options, init)?, options, init)
     };
     /// TCP Prague.
     "prague" Prague(Box<Prague>) = |options, init| {

@@ -15,6 +15,10 @@
 //!
 //! Loss halves the window, and growth is Reno's (sections 3.4 and 3.5).
 //!
+//! As in Linux (6.18, `tcp_dctcp.c`) `alpha` is updated before the mark that ends a window reduces it, and with
+//! `arithmetic=linux`, the default on transports that count jiffies, windows are whole packets and
+//! `alpha` has 1024 steps.
+//!
 //! DCTCP needs a receiver that reports every mark (section 3.2; a stack with accurate ECN) and a
 //! queue that marks above a threshold of a few packets. Without marks it is Reno.
 //!
@@ -27,55 +31,99 @@
 //! maximum queue: K + N;  minimum queue: K + N - D alpha / 2, D = N (W + 1)
 //! ```
 
-use crate::round::SequenceRound;
-use crate::{Ack, ConfigError, CongestionEvent, Metric, Options, Path, Signal, WindowRule};
+use crate::arithmetic::{Arithmetic, CongAvoidAi};
+use crate::{
+    Ack, ConfigError, CongestionEvent, ConnectionConfig, Metric, Options, Path, Signal, WindowRule,
+};
+use libm::floor;
+
+/// `DCTCP_MAX_ALPHA`: the steps of `alpha` in Linux.
+const MAX_ALPHA: f64 = 1024.0;
 
 /// DCTCP's rule.
 #[derive(Clone, Copy, Debug)]
 pub struct Dctcp {
     g: f64,
     alpha: f64,
-    window: SequenceRound,
+    arithmetic: Arithmetic,
+    /// Growth in whole packets.
+    avoidance: CongAvoidAi,
+    /// The first packet sent in this window; its predecessor's acknowledgement ends it.
+    next_seq: u64,
     /// `Path::delivered` and `Path::marked` when the window began.
     old_delivered_marked: (u64, u64),
 }
 
 impl Dctcp {
-    /// Takes the options `g` and `alpha`, the initial value.
+    /// Takes the options `g`, `alpha`, the initial value, and `arithmetic`.
     ///
     /// # Errors
     /// If one of them has a value that it cannot have.
-    pub fn from_options(options: &mut Options) -> Result<Dctcp, ConfigError> {
+    pub fn from_options(
+        options: &mut Options,
+        init: &ConnectionConfig,
+    ) -> Result<Dctcp, ConfigError> {
         Ok(Dctcp {
             g: options.number("g", 1.0 / 16.0, 0.001..=1.0, "0.001 to 1")?,
             alpha: options.number("alpha", 1.0, 0.0..=1.0, "0 to 1")?,
-            window: SequenceRound::default(),
+            arithmetic: Arithmetic::as_the_transport(options, init)?,
+            avoidance: CongAvoidAi::default(),
+            next_seq: 0,
             old_delivered_marked: (0, 0),
         })
+    }
+
+    /// Updates `alpha` if a window has ended (`dctcp_update_alpha`).
+    #[inline]
+    fn update_alpha(&mut self, path: &Path) {
+        let (old_delivered, old_marked) = self.old_delivered_marked;
+        let delivered = path.delivered.saturating_sub(old_delivered) as f64;
+        if path.una < self.next_seq || delivered == 0.0 {
+            return;
+        }
+        let marked = path.marked.saturating_sub(old_marked) as f64;
+        match self.arithmetic {
+            Arithmetic::Exact => {
+                let share = (marked / delivered).min(1.0);
+                self.alpha = (1.0 - self.g) * self.alpha + self.g * share;
+            }
+            Arithmetic::Linux => {
+                let alpha = floor(self.alpha * MAX_ALPHA);
+                let forgotten = floor(self.g * alpha);
+                let kept = if forgotten > 0.0 { alpha - forgotten } else { 0.0 };
+                let learned = floor(marked * self.g * MAX_ALPHA / delivered);
+                self.alpha = (kept + learned).min(MAX_ALPHA) / MAX_ALPHA;
+            }
+        }
+        self.next_seq = path.next_seq;
+        self.old_delivered_marked = (path.delivered, path.marked);
     }
 }
 
 impl WindowRule for Dctcp {
     #[inline]
     fn increase(&mut self, cwnd: f64, acked: f64, _path: &Path, _ack: &Ack) -> f64 {
-        acked / cwnd
+        match self.arithmetic {
+            Arithmetic::Exact => acked / cwnd,
+            Arithmetic::Linux => self.avoidance.grow((cwnd as u64).max(1), acked as u64),
+        }
     }
 
-    fn decrease(&mut self, cwnd: f64, _path: &Path, event: &CongestionEvent) -> f64 {
+    fn decrease(&mut self, cwnd: f64, path: &Path, event: &CongestionEvent) -> f64 {
+        self.avoidance = CongAvoidAi::default();
+        self.update_alpha(path);
         let share = if event.signal == Signal::Ecn { self.alpha } else { 1.0 };
-        cwnd * (1.0 - share / 2.0)
+        match self.arithmetic {
+            Arithmetic::Exact => cwnd * (1.0 - share / 2.0),
+            // A loss leaves half, rounded down (`dctcp_react_to_loss`).
+            Arithmetic::Linux if event.signal != Signal::Ecn => floor(cwnd / 2.0),
+            Arithmetic::Linux => floor(cwnd) - floor(floor(cwnd) * share / 2.0),
+        }
     }
 
     #[inline]
     fn observe(&mut self, path: &Path, _ack: &Ack) {
-        let delivered = path.delivered.saturating_sub(self.old_delivered_marked.0);
-        if delivered == 0 || !self.window.advance(path) {
-            return;
-        }
-        let marked = path.marked.saturating_sub(self.old_delivered_marked.1);
-        let share = (marked as f64 / delivered as f64).min(1.0);
-        self.alpha = (1.0 - self.g) * self.alpha + self.g * share;
-        self.old_delivered_marked = (path.delivered, path.marked);
+        self.update_alpha(path);
     }
 
     fn inspect(&self, show: &mut dyn FnMut(Metric)) {
@@ -91,19 +139,17 @@ mod tests {
     use dumbbell_units::{Span, Time};
 
     fn dctcp(text: &str) -> Dctcp {
-        Dctcp::from_options(&mut text.parse().expect("well formed")).expect("within range")
+        Dctcp::from_options(&mut text.parse().expect("well formed"), &init(1))
+            .expect("within range")
+    }
+
+    fn window(una: u64, next_seq: u64, delivered: u64, marked: u64) -> Path {
+        Path { una, next_seq, delivered, marked, ..Path::new(1448, Time::ZERO) }
     }
 
     #[test]
     fn alpha_moves_1_16_of_the_way_to_the_fraction_of_marks_once_a_window() {
         let mut rule = dctcp("dctcp");
-        let window = |una, next_seq, delivered, marked| Path {
-            una,
-            next_seq,
-            delivered,
-            marked,
-            ..Path::new(1448, Time::ZERO)
-        };
         rule.observe(&window(1, 10, 1, 0), &Ack::default());
         assert_eq!(rule.alpha, 15.0 / 16.0);
         rule.observe(&window(9, 18, 9, 0), &Ack::default());
@@ -120,6 +166,42 @@ mod tests {
         assert_eq!(rule.decrease(80.0, &path, &event(Signal::Ecn)), 70.0);
         assert_eq!(rule.decrease(80.0, &path, &event(Signal::Loss)), 40.0);
         assert_eq!(rule.decrease(80.0, &path, &event(Signal::Timeout)), 40.0);
+    }
+
+    /// Linux 6.18: `tcp_in_ack_event` is before `tcp_fastretrans_alert`.
+    #[test]
+    fn the_mark_that_ends_a_window_is_learned_before_it_reduces() {
+        let mut rule = dctcp("dctcp(alpha=0)");
+        rule.observe(&window(1, 10, 1, 0), &Ack::default());
+        let event = CongestionEvent::new(Signal::Ecn);
+        assert_eq!(rule.decrease(10.0, &window(9, 19, 9, 4), &event), 10.0);
+        assert_eq!(rule.decrease(10.0, &window(10, 19, 11, 10), &event), 10.0 - 10.0 / 32.0);
+    }
+
+    /// dctcp_update_alpha: `alpha -= min_not_zero(alpha, alpha >> 4)`, plus `(marked << 6) / delivered`.
+    #[test]
+    fn linux_s_alpha_has_1024_steps_and_falls_to_0() {
+        let mut rule = dctcp("dctcp(arithmetic=linux)");
+        rule.observe(&window(1, 10, 1, 0), &Ack::default());
+        assert_eq!(rule.alpha * 1024.0, 960.0);
+        rule.observe(&window(10, 20, 10, 4), &Ack::default());
+        assert_eq!(rule.alpha * 1024.0, 900.0 + 28.0, "4 * 64 / 9 is 28.4");
+        for packet in 2..100 {
+            rule.observe(&window(10 * packet, 10 * packet + 10, 10 * packet, 4), &Ack::default());
+        }
+        assert_eq!(rule.alpha, 0.0, "from 15 steps to none");
+    }
+
+    /// dctcp_ssthresh, dctcp_react_to_loss.
+    #[test]
+    fn linux_s_windows_are_whole_packets() {
+        let mut rule = dctcp("dctcp(alpha=0.25, arithmetic=linux)");
+        let path = Path::new(1448, Time::ZERO);
+        let mut reduced = |cwnd, signal| rule.decrease(cwnd, &path, &CongestionEvent::new(signal));
+        assert_eq!([7.0, 8.0, 15.0].map(|cwnd| reduced(cwnd, Signal::Ecn)), [7.0, 7.0, 14.0]);
+        assert_eq!(reduced(15.0, Signal::Loss), 7.0);
+        let mut grown = |acked| rule.increase(4.0, acked, &path, &Ack::default());
+        assert_eq!([1.0, 2.0, 2.0].map(&mut grown), [0.0, 0.0, 1.0]);
     }
 
     /// Section 3.3 of the SIGCOMM paper, for one flow.

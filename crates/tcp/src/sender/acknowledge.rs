@@ -111,12 +111,12 @@ impl Sender {
         self.process_tlp_ack(segment, &summary);
         let lost_before = self.path.lost;
         let (marked, ece) = self.ecn_feedback(segment, summary.delivered);
+        self.path.marked += u64::from(marked);
         let waits_for_reordering = self.fastretrans_alert(segment, &summary, ece);
         if sets_timer && !waits_for_reordering {
             self.set_xmit_timer();
         }
         let lost = (self.path.lost - lost_before) as u32;
-        self.path.marked += u64::from(marked);
         // The record of an acknowledged packet stays valid until a new packet takes its place.
         let last_sent =
             summary.last_sent.map(|(_, number)| self.scoreboard.packet(number).info(&self.path));
