@@ -11,10 +11,15 @@
 
 #include PROGRAM
 
+/* Others but BBR keep the window's fraction of a packet, Q32, first in their state. */
+#ifndef WHOLE_PACKETS
+#define WHOLE_PACKETS 0
+#endif
+
 #define MAX_SIBLINGS 7
 
 struct event {
-	/* 'I'nit, 'A'ck, 'L'oss (a new episode), 'T'imeout, 'U'ndo, 'S'ent. */
+	/* 'I'nit, 'A'ck, 'L'oss and 'E'CN echo (new episodes), 'T'imeout, 'U'ndo, 'S'ent. */
 	char kind;
 	/* Times in ns; phase by the numbers of enum tcp_ca_state. */
 	u64 now, srtt, min_rtt, delivered, delivered_at, lost, in_flight, phase, cwnd_limited;
@@ -23,8 +28,8 @@ struct event {
 	u64 prior_delivered, rate_delivered, interval, app_limited;
 	/* MSS, the first window; of 'L' and 'T' whether the episode is new, of 'S' whether from idle. */
 	u64 mss, window, new_episode;
-	/* The first unacknowledged packet and the next to be sent. */
-	u64 una, next_seq;
+	/* The first unacknowledged packet, the next to be sent, and packets marked so far. */
+	u64 una, next_seq, marked;
 	u64 siblings;
 };
 
@@ -51,12 +56,12 @@ static struct sock *sk = (struct sock *)&connection;
 static int read_event(struct event *e)
 {
 	return scanf(" %c %llu %llu %llu %llu %llu %llu %llu %llu %llu %llu %llu %llu %llu %llu %llu %llu "
-		     "%llu %llu %llu %llu %llu %llu %llu %llu",
+		     "%llu %llu %llu %llu %llu %llu %llu %llu %llu",
 		     &e->kind, &e->now, &e->srtt, &e->min_rtt, &e->delivered, &e->delivered_at, &e->lost,
 		     &e->in_flight, &e->phase, &e->cwnd_limited, &e->acked, &e->losses, &e->rtt,
 		     &e->prior_in_flight, &e->rated, &e->prior_delivered, &e->rate_delivered,
 		     &e->interval, &e->app_limited, &e->mss, &e->window, &e->new_episode,
-		     &e->una, &e->next_seq, &e->siblings) == 25;
+		     &e->una, &e->next_seq, &e->marked, &e->siblings) == 26;
 }
 
 /* Windows in Q32, so that what the program keeps beyond whole packets is seen too. */
@@ -103,6 +108,7 @@ static void set_facts(const struct event *e)
 	connection.tcp_clock_cache = e->now;
 	connection.delivered_mstamp = e->delivered_at / 1000;
 	connection.delivered = e->delivered;
+	connection.delivered_ce = e->marked;
 	connection.lost = e->lost;
 	connection.snd_una = e->una * e->mss;
 	connection.snd_nxt = e->next_seq * e->mss;
@@ -110,6 +116,34 @@ static void set_facts(const struct event *e)
 	connection.rtt_min.s[0].v = e->min_rtt ? e->min_rtt / 1000 : ~0;
 	connection.packets_out = e->in_flight;
 	connection.is_cwnd_limited = e->cwnd_limited;
+}
+
+/* What the kernel has of Reno, net/ipv4/tcp_cong.c. */
+static void tcp_cong_avoid_ai(struct tcp_sock *tp, u32 w, u32 acked)
+{
+	if (tp->snd_cwnd_cnt >= w) {
+		tp->snd_cwnd_cnt = 0;
+		tp->snd_cwnd++;
+	}
+	tp->snd_cwnd_cnt += acked;
+	tp->snd_cwnd += tp->snd_cwnd_cnt / w;
+	tp->snd_cwnd_cnt %= w;
+}
+
+void tcp_reno_cong_avoid(struct sock *sk, u32 ack, u32 acked)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	if (!tcp_is_cwnd_limited(tp))
+		return;
+	if (in_slow_start(tp)) {
+		u32 before = tp->snd_cwnd;
+
+		tp->snd_cwnd = min(before + acked, tp->snd_ssthresh);
+		acked -= tp->snd_cwnd - before;
+	}
+	if (acked)
+		tcp_cong_avoid_ai(tp, tp->snd_cwnd, acked);
 }
 
 static void begin(const struct event *e)
@@ -129,16 +163,21 @@ static void begin(const struct event *e)
 static void reduce(const struct event *e, enum tcp_ca_state state)
 {
 	if (e->new_episode) {
+		if (connection.inet_conn.icsk_ca_state == state) /* the episode before is over */
+			connection.inet_conn.icsk_ca_state = TCP_CA_Open;
 		connection.prior_cwnd = connection.snd_cwnd;
+		connection.snd_cwnd_cnt = 0;
 		connection.snd_ssthresh = OPS.ssthresh(sk);
 	}
 	/* Window algorithms come down to the threshold at once here. */
+	if (state == TCP_CA_Loss && e->new_episode && OPS.cwnd_event)
+		OPS.cwnd_event(sk, CA_EVENT_LOSS);
+	if (OPS.set_state)
+		OPS.set_state(sk, state);
 	if (state == TCP_CA_Loss)
 		connection.snd_cwnd = e->in_flight + 1;
 	else if (!OPS.cong_control)
 		connection.snd_cwnd = connection.snd_ssthresh;
-	if (OPS.set_state)
-		OPS.set_state(sk, state);
 	connection.inet_conn.icsk_ca_state = state;
 }
 
@@ -184,7 +223,8 @@ static void sent(const struct event *e)
 
 static void answer(void)
 {
-	u64 fraction = OPS.cong_control ? 0 : (u32)connection.inet_conn.icsk_ca_priv[0];
+	u64 whole = OPS.cong_control || WHOLE_PACKETS;
+	u64 fraction = whole ? 0 : (u32)connection.inet_conn.icsk_ca_priv[0];
 
 	printf("%llu %u %lu\n", (u64)connection.snd_cwnd << 32 | fraction, connection.snd_ssthresh,
 	       connection.inet_conn.icsk_inet.sk.sk_pacing_rate);
@@ -206,6 +246,10 @@ int main(void)
 			break;
 		case 'L':
 			reduce(&e, TCP_CA_Recovery);
+			break;
+		case 'E':
+			OPS.in_ack_event(sk, 0);
+			reduce(&e, TCP_CA_CWR);
 			break;
 		case 'T':
 			reduce(&e, TCP_CA_Loss);

@@ -81,10 +81,19 @@ ALWAYS_INLINE bool next_number(struct bpf_iter_num *it, u32 *i, u32 end)
 #define NEVER (~0ULL)
 
 enum tcp_ca_state { TCP_CA_Open, TCP_CA_Disorder, TCP_CA_CWR, TCP_CA_Recovery, TCP_CA_Loss };
-enum tcp_ca_event { CA_EVENT_TX_START, CA_EVENT_CWND_RESTART };
+enum tcp_ca_event {
+	CA_EVENT_TX_START,
+	CA_EVENT_CWND_RESTART,
+	CA_EVENT_COMPLETE_CWR,
+	CA_EVENT_LOSS,
+	CA_EVENT_ECN_NO_CE,
+	CA_EVENT_ECN_IS_CE,
+};
 enum { TCP_ESTABLISHED = 1, TCP_CLOSE_WAIT = 8 };
 enum { SK_PACING_NONE, SK_PACING_NEEDED, SK_PACING_FQ };
 enum { TCP_CONG_NON_RESTRICTED = 1, TCP_CONG_NEEDS_ECN = 2 };
+enum { TCP_ECN_DEMAND_CWR = 4 };
+enum { ICSK_ACK_TIMER = 2, ICSK_ACK_NOW = 16 };
 #define TCP_INFINITE_SSTHRESH 0x7fffffff
 
 struct list_head {
@@ -111,6 +120,9 @@ struct inet_connection_sock {
 	const struct tcp_congestion_ops *icsk_ca_ops;
 	void *icsk_ulp_data;
 	u8 icsk_ca_state : 5;
+	struct {
+		u8 pending;
+	} icsk_ack;
 	u64 icsk_ca_priv[13];
 } KERNEL_TYPE;
 
@@ -124,10 +136,12 @@ struct minmax {
 
 struct tcp_sock {
 	struct inet_connection_sock inet_conn;
+	u32 rcv_nxt;
 	u32 snd_una;
 	u32 snd_nxt;
 	u32 mss_cache;
 	u32 snd_cwnd;
+	u32 snd_cwnd_cnt;
 	u32 snd_cwnd_clamp;
 	u32 snd_ssthresh;
 	u32 prior_cwnd;
@@ -137,6 +151,7 @@ struct tcp_sock {
 	u32 sacked_out;
 	u32 lost_out;
 	u32 delivered;
+	u32 delivered_ce;
 	u32 lost;
 	u32 app_limited;
 	u32 srtt_us;
@@ -145,6 +160,7 @@ struct tcp_sock {
 	u64 delivered_mstamp;
 	u64 tcp_wstamp_ns;
 	u64 tcp_clock_cache;
+	u8 ecn_flags;
 	u8 is_cwnd_limited : 1;
 	bool is_mptcp;
 } KERNEL_TYPE;
@@ -202,10 +218,13 @@ u32 native_random(void);
 #define BITFIELD(from, field) ((from)->field)
 #define bpf_ktime_get_ns() native_now_ns
 #define bpf_get_prandom_u32() native_random()
+#define bpf_tcp_send_ack(tp, rcv_nxt) ((void)(tp), (void)(rcv_nxt))
+void tcp_reno_cong_avoid(struct sock *sk, u32 ack, u32 acked);
 #else
 #define HOOK(name, ...) BPF_PROG(name, ##__VA_ARGS__)
 #define READ(from, field) BPF_CORE_READ(from, field)
 #define BITFIELD(from, field) BPF_CORE_READ_BITFIELD(from, field)
+extern void tcp_reno_cong_avoid(struct sock *sk, u32 ack, u32 acked) __ksym;
 char LICENSE[] SEC("license") = "GPL";
 #endif
 

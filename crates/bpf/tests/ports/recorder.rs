@@ -69,6 +69,7 @@ impl Recorder {
             event.new_episode.into(),
             path.una,
             path.next_seq,
+            path.marked,
             path.multipath.siblings.len() as u64,
         ];
         let siblings = path.multipath.siblings.iter().flat_map(sibling);
@@ -129,7 +130,7 @@ impl CongestionControl for Recorder {
             Signal::Timeout => {
                 self.note(path, &Event { kind: 'T', new_episode, ..Event::default() });
             }
-            Signal::Ecn => unreachable!("no trace here has it"),
+            Signal::Ecn => self.note(path, &Event { kind: 'E', new_episode, ..Event::default() }),
         }
     }
 

@@ -22,6 +22,8 @@ enum Step {
     Loss,
     /// A retransmission timeout.
     Timeout,
+    /// An acknowledgement says that this many packets are marked.
+    Marks(u32),
     /// Recovery ends.
     Open,
     /// The other subflows from here on.
@@ -41,13 +43,20 @@ fn sibling() -> impl Strategy<Value = Subflow> {
     })
 }
 
-fn step(coupled: bool) -> impl Strategy<Value = Step> {
+/// What an algorithm responds to beside acknowledgements, losses and timeouts.
+#[derive(Clone, Copy, Debug, Default)]
+struct Facts {
+    siblings: bool,
+    marks: bool,
+}
+
+fn step(facts: Facts) -> impl Strategy<Value = Step> {
     let acks = (1_u32..400, 1_u32..20, 1_u64..2_000).prop_map(|(count, packets, gap)| Step::Acks {
         count,
         packets,
         gap: Span::from_micros(gap),
     });
-    let siblings = prop::collection::vec(sibling(), 0..if coupled { 4 } else { 1 });
+    let siblings = prop::collection::vec(sibling(), 0..if facts.siblings { 4 } else { 1 });
     prop_oneof![
         8 => acks,
         2 => rtt().prop_map(Step::Rtt),
@@ -55,13 +64,17 @@ fn step(coupled: bool) -> impl Strategy<Value = Step> {
         3 => Just(Step::Loss),
         1 => Just(Step::Timeout),
         4 => Just(Step::Open),
-        if coupled { 4 } else { 0 } => siblings.prop_map(Step::Siblings),
+        if facts.siblings { 4 } else { 0 } => siblings.prop_map(Step::Siblings),
+        if facts.marks { 6 } else { 0 } => (1_u32..30).prop_map(Step::Marks),
     ]
 }
 
-fn steps(coupled: bool) -> impl Strategy<Value = Vec<Step>> {
-    prop::collection::vec(step(coupled), 1..60)
+fn steps(facts: Facts) -> impl Strategy<Value = Vec<Step>> {
+    prop::collection::vec(step(facts), 1..60)
 }
+
+const COUPLED: Facts = Facts { siblings: true, marks: false };
+const MARKED: Facts = Facts { siblings: false, marks: true };
 
 /// Drives the algorithm through these steps.
 fn drive(name: &str, steps: &[Step]) -> Recorder {
@@ -86,6 +99,7 @@ fn drive(name: &str, steps: &[Step]) -> Recorder {
             Step::Limited(limited) => path.cwnd_limited = *limited,
             Step::Loss => congest(&mut recorder, &mut path, Signal::Loss),
             Step::Timeout => congest(&mut recorder, &mut path, Signal::Timeout),
+            Step::Marks(packets) => mark(&mut recorder, &mut path, *packets),
             Step::Open => path.ca_state = CaState::Open,
             Step::Siblings(siblings) => path.multipath.siblings.clone_from(siblings),
         }
@@ -93,13 +107,28 @@ fn drive(name: &str, steps: &[Step]) -> Recorder {
     recorder
 }
 
+/// An acknowledgement of `packets`, all of them marked, as the transport reports it.
+fn mark(recorder: &mut Recorder, path: &mut Path, packets: u32) {
+    deliver(path, packets, recorder.control().cwnd as u64);
+    path.marked += u64::from(packets);
+    if path.ca_state == CaState::Open {
+        path.ca_state = CaState::Cwr;
+        let event = CongestionEvent::new(Signal::Ecn).with_new_episode(true);
+        recorder.on_congestion(path, &event);
+    }
+    recorder.on_ack(path, &Ack::new(packets).with_marked(packets).with_rtt(path.srtt));
+}
+
 fn acknowledge(recorder: &mut Recorder, path: &mut Path, packets: u32) {
+    deliver(path, packets, recorder.control().cwnd as u64);
+    recorder.on_ack(path, &Ack::new(packets).with_rtt(path.srtt));
+}
+
+fn deliver(path: &mut Path, packets: u32, cwnd: u64) {
     path.delivered += u64::from(packets);
     path.delivered_at = path.now;
     path.una = path.delivered;
-    path.next_seq = path.next_seq.max(path.una + recorder.control().cwnd as u64);
-    let ack = Ack::new(packets).with_rtt(path.srtt);
-    recorder.on_ack(path, &ack);
+    path.next_seq = path.next_seq.max(path.una + cwnd);
 }
 
 fn congest(recorder: &mut Recorder, path: &mut Path, signal: Signal) {
@@ -153,38 +182,46 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn hstcp_port_is_within_one_in_10_000(steps in steps(false)) {
+    fn hstcp_port_is_within_one_in_10_000(steps in steps(Facts::default())) {
         // `a` changes at whole packets.
         compare("hstcp", 1e-4, &steps);
     }
 
     #[test]
-    fn stcp_port_is_within_one_in_100_000(steps in steps(false)) {
+    fn stcp_port_is_within_one_in_100_000(steps in steps(Facts::default())) {
         compare("stcp", 1e-5, &steps);
     }
 
     #[test]
-    fn bic_port_is_within_one_in_100_000(steps in steps(false)) {
+    fn bic_port_is_within_one_in_100_000(steps in steps(Facts::default())) {
         compare("bic", 1e-5, &steps);
     }
 
     #[test]
-    fn fast_port_is_within_one_in_100_000(steps in steps(false)) {
+    fn fast_port_is_within_one_in_100_000(steps in steps(Facts::default())) {
         compare("fast", 1e-5, &steps);
     }
 
     #[test]
-    fn lia_port_is_within_one_in_1000(steps in steps(true)) {
+    fn dctcp_port_is_the_same_in_linux_s_arithmetic(steps in steps(MARKED)) {
+        let Some(program) = build("dctcp") else { return Ok(()) };
+        for (expected, program) in drive("dctcp(arithmetic=linux)", &steps).replay(&program) {
+            prop_assert_eq!(program, expected);
+        }
+    }
+
+    #[test]
+    fn lia_port_is_within_one_in_1000(steps in steps(COUPLED)) {
         compare("lia", 1e-3, &steps);
     }
 
     #[test]
-    fn olia_port_is_within_one_in_1000(steps in steps(true)) {
+    fn olia_port_is_within_one_in_1000(steps in steps(COUPLED)) {
         compare("olia", 1e-3, &steps);
     }
 
     #[test]
-    fn dbac_port_is_within_one_in_1000_outside_of_recovery(steps in steps(true)) {
+    fn dbac_port_is_within_one_in_1000_outside_of_recovery(steps in steps(COUPLED)) {
         compare("dbac", 1e-3, &steps);
     }
 }
