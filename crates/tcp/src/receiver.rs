@@ -344,9 +344,10 @@ impl Receiver {
             self.compressed_ack_rcv_nxt = self.rcv_nxt;
             self.dup_ack_counter = 0;
         }
+        let in_quickack_mode = self.quick_acks > 0 || !self.stack.delayed_ack;
         let ack_now = !self.stack.sack_compression
             || self.unacked >= 2
-            || self.quick_acks > 0
+            || in_quickack_mode
             || self.compressed_ack >= COMP_SACK_NR;
         if ack_now || self.dup_ack_counter < FASTRETRANS_THRESH {
             self.dup_ack_counter += u8::from(!ack_now);

@@ -146,6 +146,19 @@ fn sacks_are_not_compressed_while_the_receive_window_grows() {
     assert!(growing > 3 * constant, "{growing} {constant}");
 }
 
+/// `tcp_in_quickack_mode`: a route with `quickack` acknowledges each packet, also out of order.
+#[test]
+fn sacks_are_not_compressed_without_delayed_acknowledgements() {
+    let sacks = |delayed_ack: bool| {
+        let stack = Stack { autotuning: false, delayed_ack, ..Stack::linux() };
+        let mut connection = TestConnection::new(Flow { stack, ..Flow::default() });
+        connection.run(millis(1_500), losing(&[700]));
+        connection.acks.iter().filter(|(_, ack)| ack.blocks().count() > 0).count()
+    };
+    let (immediate, delayed) = (sacks(false), sacks(true));
+    assert!(immediate > 3 * delayed, "{immediate} {delayed}");
+}
+
 #[test]
 fn an_acknowledgement_has_three_sack_blocks_at_most_and_their_size() {
     let stack = Stack { initial_window: 20, ..Stack::linux() };
