@@ -263,6 +263,20 @@ def test_a_bbr_by_ebpf_shows_the_variables_of_the_simulator(cc: str) -> None:
     assert last["full_bw_reached"] == 1
 
 
+@pytest.mark.skipif(not bpf.available(), reason=f"the kernel is not ours: {bpf.missing()}")
+def test_dctcp_by_ebpf_holds_the_queue_at_the_threshold_of_its_marks() -> None:
+    """RFC 8257, section 3: the queue stays about as long as the threshold, and nothing is lost."""
+    step = "step(threshold=10 packets)"
+    link = Link(name="one", rate="20 Mbit/s", delay="5 ms", queue="200 packets", aqm=step)
+    flow = Flow(name="one", cc="dctcp")
+    alone = experiment(links=[link], flows=[flow], stack_options={"ecn": "accurate"})
+    real, simulated = (dumbbell.run(alone, backend=backend) for backend in ("linux", "simulator"))
+    (waits,), (expected,) = (run.flows["queue_delay_mean"] for run in (real, simulated))
+    assert waits == pytest.approx(expected, rel=0.25)
+    assert real.links["marked"].sum() > 0
+    assert real.links["dropped"].sum() == real.flows["retransmitted"].sum() == 0
+
+
 def test_episodes_are_null_where_flows_share_a_kernel() -> None:
     flows = [Flow(name="one", cc="cubic"), Flow(name="other", cc="cubic")]
     real = dumbbell.run(experiment(flows=flows), backend="linux")

@@ -39,6 +39,12 @@ pub(crate) fn sets_pacing_rate(cc: &str) -> bool {
     cc.contains("bbr")
 }
 
+/// Whether the kernel's algorithm has a part in the receiver, which echoes each mark: DCTCP (RFC 8257,
+/// section 3.2).
+pub(crate) fn echoes_marks(cc: &str) -> bool {
+    cc.contains("dctcp")
+}
+
 /// Whether an algorithm of the kernel is an eBPF program of dumbbell.
 pub(crate) fn is_bpf_program(name: &str) -> bool {
     name.starts_with("db_")

@@ -12,7 +12,7 @@ use crate::health::{Health, StealMeter, tcp_memory_pressure};
 use crate::host::{Host, MAX_PATHS, Side};
 use crate::pool::PacketRef;
 use crate::program::Program;
-use crate::settings::{KernelSettings, udp_mtu};
+use crate::settings::{KernelSettings, tcp_ecn, udp_mtu};
 use crate::small_pages::SmallPages;
 use crate::stalls;
 use crate::tcp_flow::{FlowSockets, TcpFlow};
@@ -131,7 +131,7 @@ fn group_flows(scenario: &Scenario) -> Result<Vec<HostGroup>, TestbedError> {
         let shared = groups.iter_mut().find(|group| {
             let first = &scenario.flows[group.flows[0]];
             let alike = match (udp_mtu(first), udp_mtu(flow)) {
-                (None, None) => first.stack == flow.stack,
+                (None, None) => first.stack == flow.stack && tcp_ecn(first) == tcp_ecn(flow),
                 (one, other) => one == other,
             };
             alike && !is_alone(flow) && !is_alone(first)

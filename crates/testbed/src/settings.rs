@@ -1,5 +1,6 @@
 //! Maps a flow's TCP stack onto kernel settings: sysctls, route metrics, device and socket options.
 
+use crate::algorithm::{echoes_marks, kernel_name};
 use crate::bulk_flow::options_of;
 use crate::error::TestbedError;
 use crate::netlink::RouteMetrics;
@@ -57,7 +58,7 @@ impl KernelSettings {
             ("ipv4/tcp_rmem", format!("4096 131072 {}", stack.tcp_rmem.min(MAX_SOCKET_BUFFER))),
             ("ipv4/tcp_wmem", format!("4096 16384 {}", stack.tcp_wmem.min(MAX_SOCKET_BUFFER))),
             ("ipv4/tcp_timestamps", if stack.header > 40 { "1" } else { "0" }.to_owned()),
-            (TCP_ECN, tcp_ecn(stack.ecn).to_owned()),
+            (TCP_ECN, tcp_ecn(flow).to_owned()),
         ];
         if stack.loss_detection == LossDetection::DupThresh {
             sysctls.push(("ipv4/tcp_recovery", "0".to_owned()));
@@ -102,10 +103,12 @@ pub(crate) fn udp_mtu(flow: &FlowSpec) -> Option<u32> {
     flow.udt.as_ref().map(|options| options.mss.into()).or(of_datagrams)
 }
 
-fn tcp_ecn(ecn: Ecn) -> &'static str {
-    match ecn {
+/// The value of the sysctl for ECN. DCTCP negotiates classic ECN, and its receiver echoes each mark.
+pub(crate) fn tcp_ecn(flow: &FlowSpec) -> &'static str {
+    match flow.stack.ecn {
         Ecn::Off => "0",
         Ecn::Classic => "1",
+        Ecn::Accurate if echoes_marks(kernel_name(flow)) => "1",
         Ecn::Accurate | Ecn::L4s => ACCURATE_ECN,
     }
 }

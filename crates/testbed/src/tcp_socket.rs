@@ -1,6 +1,6 @@
 //! Opens the sockets of TCP connections.
 
-use crate::algorithm::{LINUX_ALGORITHMS, has_options, kernel_name, own_algorithms};
+use crate::algorithm::{LINUX_ALGORITHMS, echoes_marks, has_options, kernel_name, own_algorithms};
 use crate::error::TestbedError;
 use crate::host::{Side, mptcp_socket};
 use crate::settings::KernelSettings;
@@ -116,6 +116,11 @@ pub(crate) fn open_listener(
     settings: &KernelSettings,
 ) -> Result<OwnedFd, TestbedError> {
     let socket = open_socket(!flow.additional_subflows.is_empty())?;
+    let cc = kernel_name(flow);
+    if echoes_marks(cc) {
+        sockopt::set_tcp_congestion(&socket, cc)
+            .map_err(|error| algorithm_unavailable(flow, cc, error))?;
+    }
     if let Some(size) = settings.receive_buffer {
         set_receive_buffer(&socket, size)
             .map_err(TestbedError::failed("set the size of a receive buffer"))?;
