@@ -84,6 +84,8 @@ def test_its_flows_are_those_of_its_results(comparison: dumbbell.Comparison) -> 
         ({"rate": "fast"}, "rate"),
         ({"flows": 0}, "flows"),
         ({"against": "renu"}, "against"),
+        ({"against": "reno", "against_flows": 0}, "against_flows"),
+        ({"against_flows": 2}, "against_flows"),
         ({"cc": "cubik"}, "cc"),
     ],
 )
@@ -91,6 +93,15 @@ def test_an_argument_that_is_wrong_is_named(arguments: dict[str, object], key: s
     with pytest.raises(ExperimentError) as caught:
         dumbbell.compare(**arguments)  # type: ignore[arg-type]
     assert caught.value.key == key
+
+
+def test_one_flow_may_be_compared_against_several() -> None:
+    path = {"rate": "20 Mbit/s", "duration": "5 s"}
+    found = dumbbell.compare("bbr", against="cubic", flows=1, against_flows=3, **path)  # type: ignore[arg-type]
+    assert found.results["bbr"].flows["cc"].cast(pl.String).to_list() == ["bbr", *["cubic"] * 3]
+    assert found.rival is not None
+    assert len(found.rival.flows) == 3
+    assert 0 < found.runs["throughput"].item() < 20e6
 
 
 def test_aqm_and_ecn_mark_packets_instead_of_dropping_them() -> None:

@@ -38,6 +38,9 @@ def compare_algorithms(
     loss: Annotated[str, Option(help="Probability of random loss.")] = "0",
     cc: Annotated[str, options.algorithms("Algorithms to compare.")] = "reno,cubic,bbr,bbr3",
     against: Annotated[str | None, Option(help="Algorithm that competes with each one.")] = None,
+    against_flows: Annotated[
+        int | None, Option(min=1, help="Flows of --against; default: as many as --flows.")
+    ] = None,
     flows: Annotated[int, Option(help="Flows of each algorithm on the link.")] = 2,
     traffic: Annotated[
         str | None, Option(help="Short transfers beside them, such as 'poisson(load=0.3)'.")
@@ -80,6 +83,8 @@ def compare_algorithms(
     link |= {"template": template} if template else {}
     if traffic is None:
         options.refuse_given(context, ("traffic_cc",), "goes with --traffic")
+    if against is None:
+        options.refuse_given(context, ("against_flows",), "goes with --against")
     load = {"flows": flows, "traffic": traffic, "start_jitter": start_jitter}
     load |= {"duration": duration, "warmup": warmup}
     load |= {"traffic_cc": traffic_cc} if traffic else {}
@@ -93,6 +98,7 @@ def compare_algorithms(
         found = compare(
             algorithms,
             against=against,
+            against_flows=against_flows,
             jobs=jobs,
             until=until,
             backend=backend,
@@ -106,7 +112,7 @@ def compare_algorithms(
         output.print_warnings(f"{name}: {warning}" for warning in one.warnings)
         if json:
             output.print_warnings(f"{name}: invalid, {reason}" for reason in one.invalid_reasons)
-    title = _title(found, question, against)
+    title = _title(found, question, against, against_flows)
     if json:
         _print_json(found, {"wall_s": wall, "question": question}, until)
     else:
@@ -128,7 +134,9 @@ def _print_json(found: Comparison, more: dict[str, Any], until: Until | None) ->
     output.print_json({"flows": found.flows.to_dicts(), "algorithms": table, "meta": meta})
 
 
-def _title(found: Comparison, question: dict[str, Any], against: str | None) -> str:
+def _title(
+    found: Comparison, question: dict[str, Any], against: str | None, against_flows: int | None
+) -> str:
     """What was compared, above its table."""
     from dumbbell.engine.compare import MEAN_SIZE
 
@@ -137,7 +145,7 @@ def _title(found: Comparison, question: dict[str, Any], against: str | None) -> 
     parts = [template or f"{question['rate']}, {question['rtt']}"]
     parts.append(f"queue {question['queue'] or result.experiment.links[0].queue}")
     where = f"{', '.join(parts)}{'' if aqm in {None, 'none'} else f' with {aqm}'}"
-    beside = f", each against as many of {against}" if against else ""
+    beside = f", each against {against_flows or 'as many'} of {against}" if against else ""
     if traffic:
         by = {"same": "the same algorithm"}.get(question["traffic_cc"], question["traffic_cc"])
         beside += f", beside transfers by {by}, {MEAN_SIZE} on average, {traffic}"

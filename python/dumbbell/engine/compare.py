@@ -175,6 +175,7 @@ def compare(
     cc: str | type | Sequence[str | type] = ("reno", "cubic", "bbr", "bbr3"),
     *,
     against: str | type | None = None,
+    against_flows: int | None = None,
     template: str | None = None,
     rate: str | None = None,
     rtt: str | None = None,
@@ -203,7 +204,8 @@ def compare(
 
     Args:
         cc: The algorithms, such as ``["reno", "cubic(beta=0.8)"]``, or classes of `dumbbell.cc`.
-        against: An algorithm of which as many flows compete with each of the others.
+        against: An algorithm whose flows compete with those of each of the others.
+        against_flows: How many flows of it; as many as `flows` if not given.
         template: The kind of path, such as ``"leo"`` or ``"wifi(stations=2)"``; its options have
             rate and RTT.
         rate: The rate of the link; ``"100 Mbit/s"`` if not given.
@@ -244,12 +246,15 @@ def compare(
     """
     if until:
         until.check(COMPARED, is_real=sends_packets(backend))
+    if against_flows is not None and (against is None or against_flows < 1):
+        valid = "is a number of at least 1 of flows of `against`"
+        raise ExperimentError(valid, key="against_flows")
     with _arguments(_ARGUMENTS):
         algorithms = list(map(name_of, [cc] if isinstance(cc, str | type) else cc))
         check_names(algorithms)
         with _arguments({"cc": "against"}):
-            rivals = [] if against is None else [name_of(against)]
-        groups = [[name, *rivals] for name in algorithms] + [[name] for name in rivals]
+            rivals = [] if against is None else [(name_of(against), against_flows or flows)]
+        groups = [[(name, flows), *rivals] for name in algorithms] + [[one] for one in rivals]
         path = _path(template, rate, rtt)
         link = Link(name="bottleneck", queue=queue, aqm=aqm, loss=loss, **path)
         rtt = None if template else rtt or RTT
@@ -257,8 +262,8 @@ def compare(
         others: dict[str, Any] = {"duration": duration, "warmup": warmup, "seeds": seeds}
         others |= {"stack": stack, "stack_options": options, "start_jitter": start_jitter}
         web = None if traffic is None else (traffic, name_of(traffic_cc))
-        experiments = [_experiment(group, link, rtt, flows, web, **others) for group in groups]
-    names = [*algorithms, *(f"{name} alone" for name in rivals)]
+        experiments = [_experiment(group, link, rtt, web, **others) for group in groups]
+    names = [*algorithms, *(f"{name} alone" for name, _ in rivals)]
     every = run_into(
         experiments,
         [None if out is None else Path(out) / file_name(name) for name in names],
@@ -310,24 +315,23 @@ def _half(rtt: str) -> str:
 
 
 def _experiment(
-    algorithms: list[str],
+    algorithms: list[tuple[str, int]],
     link: Link,
     rtt: str | None,
-    count: int,
     traffic: tuple[str, str] | None,
     **others: Any,
 ) -> Experiment:
-    """`count` flows of an algorithm on the link, beside as many of a second one and `traffic`.
+    """Flows of an algorithm on the link, so many, beside those of a second one and `traffic`.
 
     That is how transfers arrive, and their algorithm, or ``same``.
     """
     flows = [
         _flow(name, cc, rtt=rtt, repeat=count)
-        for name, cc in zip(("flow", "against"), algorithms, strict=False)
+        for name, (cc, count) in zip(("flow", "against"), algorithms, strict=False)
     ]
     if traffic is not None:
         arrivals, cc = traffic
-        cc = algorithms[0] if cc == "same" else cc
+        cc = algorithms[0][0] if cc == "same" else cc
         flows.append(_flow("traffic", cc, rtt=rtt, arrivals=arrivals, sizes=_SIZES))
     return Experiment(links=[link], flows=flows, **others).resolve()
 
