@@ -451,8 +451,9 @@ def test_a_logarithmic_axis_of_many_values_has_one_notation(tmp_path: Path) -> N
 
 
 def test_the_share_of_an_algorithm_with_options_needs_no_options(tmp_path: Path) -> None:
-    text = f'{ONE_RATE}[[flow]]\ncc = "cubic(beta=0.8)"\n[sweep]\n"flow.1.cc" = ["reno"]\n'
-    (tmp_path / "two.toml").write_text(text.replace('"flow.1.cc"', '"flow.flow-1.cc"'))
+    axis = '"flow.flow-1.cc" = { values = ["reno"], name = "first" }'
+    text = f'{ONE_RATE}[[flow]]\ncc = "cubic(beta=0.8)"\n[sweep]\n{axis}\n'
+    (tmp_path / "two.toml").write_text(text)
     output_of("sweep", "two.toml", "--seeds", "1", "--out", "two", cwd=tmp_path)
     for name in ("cubic", "cubic(beta=0.8)"):
         with figures.styled():
