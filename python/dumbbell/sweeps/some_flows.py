@@ -48,7 +48,8 @@ def of_some(dataset: Dataset, metric: str, name: str) -> tuple[str, str, pl.Data
         pl.sum("share"),
         pl.first(FAIR),
         pl.when(squares > 0).then(x.sum() ** 2 / squares).alias("jain"),
-        pl.col(_COUNTS).sum(),
+        # Kernels do not count recoveries of flows that share one.
+        *(pl.when(pl.col(name).null_count() == 0).then(pl.sum(name)) for name in _COUNTS),
     )
     values = over_flows(flows, ["run"]).join(more, on="run")
     known = [column for column in values.columns if column not in ("run", FAIR)]
