@@ -20,6 +20,7 @@ import dumbbell
 from dumbbell import Experiment, Flow, Link, metrics
 from dumbbell.display import Column, Table
 from dumbbell.experiment.files import write_text
+from dumbbell.experiment.quantities import TIME
 from dumbbell.results.result import Result
 
 _KEPT: Final = Path(__file__).parent / "linux/others.parquet"
@@ -406,9 +407,23 @@ def _values(rows: pl.DataFrame) -> str:
             row = by_measure.get(name)
             text = f"{_number(row['linux'])} / {_number(row['simulated'])}" if row else ""
             cells.append(_MARKS[row["verdict"]].format(text) if row else "")
-        lines.append([first["name"], _who(first), *cells])
+        lines.append([_path(first), _who(first), *cells])
     columns = [Column("path"), Column("flows"), *(Column(name) for name in measures)]
     return f"{Table(columns, lines).markdown()}\n"
+
+
+def _path(row: dict[str, Any]) -> str:
+    """The name of an experiment, with the rate and the round-trip time of its first link."""
+    experiment = experiments()[row["family"], row["name"], row["cc"]]
+    first = experiment.links[0]
+    if first.template:
+        return str(row["name"])
+    rtt = "" if any(flow.rtt for flow in experiment.flows) else f", {2 * _ms(first.delay):g} ms"
+    return f"{row['name']} ({first.rate}{rtt})"
+
+
+def _ms(delay: str | None) -> float:
+    return TIME.parse(delay or "0 s") / 1e6
 
 
 def _who(row: dict[str, Any]) -> str:
@@ -429,9 +444,9 @@ _INTRODUCTION: Final = """# The simulator beside Linux on other paths
 The cells of [the plan](linux-grid.md) have one link, tail drop or CoDel, and flows that mostly
 have data. Here are 72 experiments with what the plan lacks: kinds of path, a policer, other AQMs,
 flows of different round-trip times, over several links and in both directions, applications,
-other settings of the stack, DCTCP. The script below has their rates and round-trip times. They
-were written down before they were run with Linux 6.18: three times each, once if they take 60 s or
-more. A run that was [not in time](../reference/testbed.md#whether-to-trust-a-run) was made again.
+other settings of the stack, DCTCP. They were written down before they were run with Linux 6.18:
+three times each, once if they take 60 s or more. A run that was [not in
+time](../reference/testbed.md#whether-to-trust-a-run) was made again.
 (The machine also compiled during some of them.)
 
 Medians of the same seeds *agree* if goodput is within 3 %, delay within 10 % or 0.1 ms,
