@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,6 +19,7 @@ import polars as pl
 
 import dumbbell
 from dumbbell import Experiment, Flow, Link, metrics
+from dumbbell.checks.linux_grid import MEASURES
 from dumbbell.display import Column, Table
 from dumbbell.experiment.files import write_text
 from dumbbell.experiment.quantities import TIME
@@ -27,14 +29,18 @@ _KEPT: Final = Path(__file__).parent / "linux/others.parquet"
 _SIMULATED: Final = 12
 """How many seeds are simulated. Medians are of those that were measured, ranges of all."""
 
+_VIDEO: Final = "mean rate of the video, Mbit/s"
 _TOLERANCES: Final = {
-    "goodput, Mbit/s": (0.03, 0.0),
-    "mean queueing delay, ms": (0.10, 0.1),
-    "retransmitted packets": (0.25, 10.0),
-    "median completion time, ms": (0.10, 0.1),
-    "mean rate of the video, Mbit/s": (0.10, 0.0),
-}
+    ", ".join(filter(None, (metric.title, metric.unit))): (
+        metric.share,
+        metric.least / metric.scale,
+    )
+    for metric in MEASURES.values()
+} | {_VIDEO: (0.10, 0.0)}
 """By measure, how far medians may be apart: as a share of Linux's, or as a difference."""
+
+_KEY: Final = ("family", "name", "cc")
+"""What names an experiment."""
 
 
 def link(rate: str = "40 Mbit/s", delay: str = "20 ms", queue: str = "1 BDP", **keys: Any) -> Link:
@@ -219,6 +225,7 @@ def _dctcp() -> dict[str, Experiment]:
     }
 
 
+@cache
 def experiments() -> dict[tuple[str, str, str], Experiment]:
     """Every experiment by family, name and algorithm."""
     found = {}
@@ -226,12 +233,8 @@ def experiments() -> dict[tuple[str, str, str], Experiment]:
     for cc, families in every:
         for family, named in families.items():
             for name, experiment in named.items():
-                found[family, name, cc or _algorithm(experiment)] = experiment
+                found[family, name, cc or experiment.flows[0].cc] = experiment
     return found
-
-
-def _algorithm(experiment: Experiment) -> str:
-    return experiment.flows[0].cc
 
 
 def values(result: Result) -> pl.DataFrame:
@@ -256,7 +259,7 @@ def values(result: Result) -> pl.DataFrame:
     if len(result.segments):
         rates = result.segments.group_by("seed", maintain_order=True).agg(
             flow=pl.lit("video"),
-            measure=pl.lit("mean rate of the video, Mbit/s"),
+            measure=pl.lit(_VIDEO),
             value=pl.col("rate").mean() / 1e6,
         )
         tables.append(rates.select("flow", "seed", "measure", "value"))
@@ -298,20 +301,20 @@ def in_time(result: Result) -> pl.DataFrame:
 
 
 def _named(key: tuple[str, str, str], table: pl.DataFrame) -> pl.DataFrame:
-    named = dict(zip(("family", "name", "cc"), key, strict=True))
+    named = dict(zip(_KEY, key, strict=True))
     return table.select(*(pl.lit(value).alias(name) for name, value in named.items()), pl.all())
 
 
 def simulated(kept: pl.DataFrame, *, late: bool = False) -> pl.DataFrame:
     """The same experiments simulated; if `late`, with the lateness of the testbed as jitter."""
-    lateness = dict(kept.group_by("family", "name", "cc").agg(pl.first("late")).rows_by_key(_KEY))
+    lateness = {tuple(key): late for *key, late in kept.select(*_KEY, "late").unique().iter_rows()}
     tables = []
     for key, experiment in experiments().items():
         if key not in lateness:
             continue
         run = experiment.resolve()
         if late:
-            jitter = f"{2 * lateness[key][0][0]:.0f} us"
+            jitter = f"{2 * lateness[key]:.0f} us"
             links = [
                 one.replace(jitter=jitter) if str(one.jitter).startswith("0 ") else one
                 for one in run.links
@@ -319,9 +322,6 @@ def simulated(kept: pl.DataFrame, *, late: bool = False) -> pl.DataFrame:
             run = run.replace(links=links)
         tables.append(_named(key, values(dumbbell.run(run, seeds=_SIMULATED))))
     return pl.concat(tables)
-
-
-_KEY: Final = ("family", "name", "cc")
 
 
 def compared(kept: pl.DataFrame) -> pl.DataFrame:
@@ -343,12 +343,11 @@ def compared(kept: pl.DataFrame) -> pl.DataFrame:
     for side, late in (("simulated", False), ("jittered", True)):
         other = spread(simulated(kept, late=late), side)
         joined = joined.join(other, on=index, maintain_order="left")
-    lateness = kept.group_by(*_KEY).agg(pl.first("late"))
+    lateness = kept.select(*_KEY, "late").unique()
     rows = joined.join(lateness, on=list(_KEY), maintain_order="left").to_dicts()
-    verdicts = [{side: _verdict(row, side) for side in ("simulated", "jittered")} for row in rows]
     return pl.DataFrame(rows).with_columns(
-        verdict=pl.Series([verdict["simulated"] for verdict in verdicts]),
-        with_jitter=pl.Series([verdict["jittered"] for verdict in verdicts]),
+        verdict=pl.Series([_verdict(row, "simulated") for row in rows]),
+        with_jitter=pl.Series([_verdict(row, "jittered") for row in rows]),
     )
 
 

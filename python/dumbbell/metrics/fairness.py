@@ -35,6 +35,12 @@ def jain(rates: Iterable[float]) -> float:
     return sum(scaled) ** 2 / (len(scaled) * sum(x * x for x in scaled))
 
 
+def jain_of(rates: pl.Expr) -> pl.Expr:
+    """The same of a column, as an aggregation; null if all rates are 0."""
+    squares = rates.len() * (rates * rates).sum()
+    return pl.when(squares > 0).then(rates.sum() ** 2 / squares)
+
+
 def fairness(result: Runs) -> pl.DataFrame:
     """Jain's index of the throughputs of all flows over the time in which all are there.
 
@@ -89,8 +95,7 @@ def jain_over_time(
     """
     width, since = seconds(width), seconds(since)
     x = pl.col("throughput")
-    squares = x.len() * (x * x).sum()
-    index = pl.when(x.len() > 1, squares > 0).then(x.sum() ** 2 / squares)
+    index = pl.when(x.len() > 1).then(jain_of(x))
     return (
         competing(result, windows(result, width=width, since=since, whole=True))
         .with_columns(t=since + width * pl.col("window"))

@@ -11,6 +11,7 @@ from dumbbell.errors import ExperimentError, unknown
 from dumbbell.experiment.model import without_options
 from dumbbell.figures import style_of
 from dumbbell.metrics import over_flows
+from dumbbell.metrics.fairness import jain_of
 
 if TYPE_CHECKING:
     from dumbbell.sweeps.dataset import Dataset
@@ -42,12 +43,10 @@ def of_some(dataset: Dataset, metric: str, name: str) -> tuple[str, str, pl.Data
     whole = pl.col("delivered").sum().over("run")
     fair = some.cast(pl.Float64).mean().over("run").alias(FAIR)
     flows = flows.with_columns(fair, share=pl.col("delivered") / whole).filter(some)
-    x = pl.col("throughput")
-    squares = x.len() * (x * x).sum()
     more = flows.group_by("run", maintain_order=True).agg(
         pl.sum("share"),
         pl.first(FAIR),
-        pl.when(squares > 0).then(x.sum() ** 2 / squares).alias("jain"),
+        jain_of(pl.col("throughput")).alias("jain"),
         # Kernels do not count recoveries of flows that share one.
         *(pl.when(pl.col(name).null_count() == 0).then(pl.sum(name)) for name in _COUNTS),
     )
