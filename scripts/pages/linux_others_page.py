@@ -3,8 +3,8 @@
     sudo .venv/bin/python scripts/pages/linux_others_page.py measure FOLDER
     .venv/bin/python scripts/pages/linux_others_page.py docs [FOLDER]
 
-`measure` runs every experiment with real packets, an hour, and resumes. What was measured is kept
-in ``linux/others.parquet``; with a FOLDER of it, that takes its place.
+`measure` runs every experiment with real packets, 90 minutes, and resumes. What was measured is
+kept in ``linux/others.parquet``; with a FOLDER of it, that takes its place.
 """
 
 from __future__ import annotations
@@ -444,15 +444,15 @@ The cells of [the plan](linux-grid.md) have one link, tail drop or CoDel, and fl
 have data. Here are 72 experiments with what the plan lacks: kinds of path, a policer, other AQMs,
 flows of different round-trip times, over several links and in both directions, applications,
 other settings of the stack, DCTCP. They were written down before they were run with Linux 6.18:
-three times each, once if they take 60 s or more. A run that was [not in
-time](../reference/testbed.md#whether-to-trust-a-run) was made again.
-(The machine also compiled during some of them.)
+61 of them three times, six twice, five of 60 s or more once. A run that was [not in
+time](../reference/testbed.md#whether-to-trust-a-run) was made again. (The machine also compiled
+during some of them.)
 
 Medians of the same seeds *agree* if goodput is within 3 %, delay within 10 % or 0.1 ms,
 retransmissions within 25 % or 10 packets, completion times and rates of video within 10 %. If
 not, the range of Linux's runs *overlaps* that of twelve simulated seeds, or the value *differs*.
 To overlap is not to agree: of CUBIC over a link with jitter, Linux retransmits 23, 444 and 436
-packets, and twelve simulated seeds 15 to 451. One or three runs do not show that two
+packets, and twelve simulated seeds 15 to 451. One to three runs do not show that two
 distributions are the same, only that they are not far apart.
 """
 
@@ -486,7 +486,7 @@ _CAUSES: Final = """## What was found
 
 _REPRODUCE: Final = """## Reproduce this page
 
-<!-- not run: takes an hour, as root, and rewrites this page -->
+<!-- not run: takes 90 minutes, as root, and rewrites this page -->
 ```sh
 sudo .venv/bin/python scripts/pages/linux_others_page.py measure others # resumes
 .venv/bin/python scripts/pages/linux_others_page.py docs others
