@@ -38,7 +38,7 @@ impl Arithmetic {
 }
 
 /// A rule in the arithmetic that the option `arithmetic` names: `E` is exact, `L` is Linux's.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub enum AnyArithmetic<E, L> {
     /// `arithmetic=exact`.
     Exact(E),

@@ -31,9 +31,9 @@
 //! maximum queue: K + N;  minimum queue: K + N - D alpha / 2, D = N (W + 1)
 //! ```
 
-use crate::arithmetic::{Arithmetic, CongAvoidAi};
 use crate::{
-    Ack, ConfigError, CongestionEvent, ConnectionConfig, Metric, Options, Path, Signal, WindowRule,
+    Ack, AnyArithmetic, ConfigError, CongestionEvent, ConnectionConfig, Metric, Options, Path,
+    Reno, RenoLinux, Signal, WindowRule,
 };
 use libm::floor;
 
@@ -45,9 +45,8 @@ const MAX_ALPHA: f64 = 1024.0;
 pub struct Dctcp {
     g: f64,
     alpha: f64,
-    arithmetic: Arithmetic,
-    /// Growth in whole packets.
-    avoidance: CongAvoidAi,
+    /// Growth, and what a loss leaves.
+    reno: AnyArithmetic<Reno, RenoLinux>,
     /// The first packet sent in this window; its predecessor's acknowledgement ends it.
     next_seq: u64,
     /// `Path::delivered` and `Path::marked` when the window began.
@@ -66,8 +65,7 @@ impl Dctcp {
         Ok(Dctcp {
             g: options.number("g", 1.0 / 16.0, 0.001..=1.0, "0.001 to 1")?,
             alpha: options.number("alpha", 1.0, 0.0..=1.0, "0 to 1")?,
-            arithmetic: Arithmetic::as_the_transport(options, init)?,
-            avoidance: CongAvoidAi::default(),
+            reno: AnyArithmetic::from_options(options, init, Reno, RenoLinux::default())?,
             next_seq: 0,
             old_delivered_marked: (0, 0),
         })
@@ -82,12 +80,12 @@ impl Dctcp {
             return;
         }
         let marked = path.marked.saturating_sub(old_marked) as f64;
-        match self.arithmetic {
-            Arithmetic::Exact => {
+        match self.reno {
+            AnyArithmetic::Exact(_) => {
                 let share = (marked / delivered).min(1.0);
                 self.alpha = (1.0 - self.g) * self.alpha + self.g * share;
             }
-            Arithmetic::Linux => {
+            AnyArithmetic::Linux(_) => {
                 let alpha = floor(self.alpha * MAX_ALPHA);
                 let forgotten = floor(self.g * alpha);
                 let kept = if forgotten > 0.0 { alpha - forgotten } else { 0.0 };
@@ -102,22 +100,17 @@ impl Dctcp {
 
 impl WindowRule for Dctcp {
     #[inline]
-    fn increase(&mut self, cwnd: f64, acked: f64, _path: &Path, _ack: &Ack) -> f64 {
-        match self.arithmetic {
-            Arithmetic::Exact => acked / cwnd,
-            Arithmetic::Linux => self.avoidance.grow((cwnd as u64).max(1), acked as u64),
-        }
+    fn increase(&mut self, cwnd: f64, acked: f64, path: &Path, ack: &Ack) -> f64 {
+        self.reno.increase(cwnd, acked, path, ack)
     }
 
     fn decrease(&mut self, cwnd: f64, path: &Path, event: &CongestionEvent) -> f64 {
-        self.avoidance = CongAvoidAi::default();
         self.update_alpha(path);
-        let share = if event.signal == Signal::Ecn { self.alpha } else { 1.0 };
-        match self.arithmetic {
-            Arithmetic::Exact => cwnd * (1.0 - share / 2.0),
-            // A loss leaves half, rounded down (`dctcp_react_to_loss`).
-            Arithmetic::Linux if event.signal != Signal::Ecn => floor(cwnd / 2.0),
-            Arithmetic::Linux => floor(cwnd) - floor(floor(cwnd) * share / 2.0),
+        let halved = self.reno.decrease(cwnd, path, event);
+        match self.reno {
+            _ if event.signal != Signal::Ecn => halved,
+            AnyArithmetic::Exact(_) => cwnd * (1.0 - self.alpha / 2.0),
+            AnyArithmetic::Linux(_) => floor(cwnd) - floor(floor(cwnd) * self.alpha / 2.0),
         }
     }
 
