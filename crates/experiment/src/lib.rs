@@ -12,6 +12,7 @@ mod axis;
 pub mod bulk;
 pub mod call;
 mod check;
+mod check_flow;
 mod decimal;
 mod diagnostic;
 mod document;

@@ -6,7 +6,7 @@ use crate::aqm::{AQMS, NO_AQM};
 use crate::axis::{MAX_VALUES, SCALES};
 use crate::bulk::BULK_TRANSPORTS;
 use crate::call::{CallKind, Values};
-use crate::check::MAX_PATHS;
+use crate::check_flow::MAX_PATHS;
 use crate::keys::{DefaultValue, EXPERIMENT, FLOW, Key, Kind, LINK, Table};
 use crate::loss::LOSSES;
 use crate::medium::MEDIA;

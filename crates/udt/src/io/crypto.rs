@@ -15,6 +15,7 @@
 //! The client's handshake is part of the Noise prologue. A listener therefore accepts a recorded message
 //! only with the cookie that was given to the recorded address.
 
+use super::key::Key;
 use crate::codec;
 use crate::connection::Connection;
 use crate::handshake::Role;
@@ -22,12 +23,7 @@ use crate::packet::{DataHeader, Handshake, Packet, RequestType, UserDefined};
 use dumbbell_units::{Span, Time};
 use snow::{Builder, HandshakeState, StatelessTransportState};
 use std::cell::RefCell;
-use std::fmt;
-use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
-use std::path::Path;
 
 /// Bytes that encryption adds to a data packet: message field and authentication tag.
 pub(super) const CRYPTO_OVERHEAD: u16 = MESSAGE_FIELD as u16 + TAG as u16;
@@ -45,77 +41,6 @@ const ENCRYPTED_CONTROL: u16 = 0x6463;
 const RETRY_INTERVAL: Span = Span::from_millis(250);
 /// Upper limit of a packet, bytes.
 const SCRATCH: usize = 1 << 16;
-
-/// Pre-shared key of the encrypted mode, 32 bytes.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Key([u8; 32]);
-
-impl fmt::Debug for Key {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Key")
-    }
-}
-
-impl Key {
-    /// A key from uniformly random bytes. A password is not suitable.
-    pub const fn new(bytes: [u8; 32]) -> Key {
-        Key(bytes)
-    }
-
-    /// A new random key.
-    ///
-    /// # Errors
-    /// If the operating system has no random numbers.
-    pub fn generate() -> io::Result<Key> {
-        let mut bytes = [0; 32];
-        getrandom::fill(&mut bytes)?;
-        Ok(Key(bytes))
-    }
-
-    /// Parses 64 hexadecimal digits; `None` for other text.
-    pub fn from_hex(text: &str) -> Option<Key> {
-        let text = text.trim();
-        if text.len() != 64 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-            return None;
-        }
-        let mut bytes = [0; 32];
-        for (byte, digits) in bytes.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
-            *byte = u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
-        }
-        Some(Key(bytes))
-    }
-
-    /// Reads a key from a file: 64 hexadecimal digits.
-    ///
-    /// # Errors
-    /// If it cannot be read, is not a key, or others than its owner may read or write it.
-    pub fn read(file: &Path) -> io::Result<Key> {
-        let invalid = |why| io::Error::new(io::ErrorKind::InvalidInput, why);
-        let mut open = File::open(file)?;
-        let mode = open.metadata()?.permissions().mode() & 0o777;
-        if mode & 0o077 != 0 {
-            let why = format!("others may use the key, mode {mode:o}; chmod 600 its file");
-            return Err(invalid(why));
-        }
-        let mut text = String::new();
-        open.read_to_string(&mut text)?;
-        Key::from_hex(&text).ok_or_else(|| invalid("a key is 64 hexadecimal digits".to_owned()))
-    }
-
-    /// Writes the key to a file that does not exist yet, and that only its owner can read.
-    ///
-    /// # Errors
-    /// If the file exists, or cannot be written.
-    pub fn write(&self, file: &Path) -> io::Result<()> {
-        let mut open = OpenOptions::new().write(true).create_new(true).mode(0o600).open(file)?;
-        writeln!(open, "{}", self.to_hex())
-    }
-
-    /// The key as 64 hexadecimal digits.
-    pub fn to_hex(&self) -> String {
-        self.0.iter().map(|byte| format!("{byte:02x}")).collect()
-    }
-}
 
 /// Encryption between engine and network.
 pub(super) enum CryptoState {
@@ -547,13 +472,6 @@ mod tests {
         let accepted: Vec<bool> =
             [0, 2, 1, 1, 2, 200, 150, 150, 100].map(|counter| window.accept(counter)).into();
         assert_eq!(accepted, [true, true, true, false, false, true, true, false, false]);
-    }
-
-    #[test]
-    fn a_key_survives_conversion_to_hex_and_back() {
-        let key = Key::generate().expect("there are random numbers");
-        assert_eq!(Key::from_hex(&key.to_hex()), Some(key));
-        assert_eq!(Key::from_hex("password"), None);
     }
 
     #[test]

@@ -16,6 +16,7 @@ mod clock;
 mod crypto;
 mod driver;
 mod error;
+mod key;
 mod listener;
 mod settings;
 mod shared;
@@ -26,8 +27,8 @@ pub use crypto::fuzz_noise;
 
 #[cfg(feature = "tokio")]
 pub use asynchronous::{AsyncListener, AsyncSocket};
-pub use crypto::Key;
 pub use error::Error;
+pub use key::Key;
 pub use listener::Listener;
 pub use settings::Settings;
 pub use shared::Statistics;

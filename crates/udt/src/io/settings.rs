@@ -1,8 +1,9 @@
 //! Settings of sockets.
 
 use super::clock::span;
-use super::crypto::{CRYPTO_OVERHEAD, Key};
+use super::crypto::CRYPTO_OVERHEAD;
 use super::error::Error;
+use super::key::Key;
 use crate::config::{Mode, TransportOptions};
 use crate::connection::Config;
 use crate::source::BulkData;
