@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dumbbell
-from dumbbell import DumbbellError, Link, Result, metrics
+from dumbbell import DumbbellError, Experiment, Flow, Link, Result, metrics
 
 KILOBYTE_A_MS = 1e6  # bytes per second: 8 Mbit/s, all of the link
 
@@ -218,6 +218,17 @@ def test_the_summary_has_a_row_for_every_flow_with_all_metrics() -> None:
     ]
     assert summary["queue_delay_p95"].to_list() == [0.01, 0.01]
     assert summary["retransmission_share"].dtype == pl.Float64
+
+
+def test_the_rates_of_flows_do_not_depend_on_how_many_there_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    link = Link(name="bottleneck", rate="5 Mbit/s", delay="5 ms", queue="20 packets")
+    flows = [Flow(cc="reno", path=["bottleneck"], start=f"{n / 10} s") for n in range(7)]
+    runs = dumbbell.run(Experiment(links=[link], flows=flows, duration="2 s"), seeds=2)
+    whole = metrics.summary(runs)
+    monkeypatch.setattr("dumbbell.metrics.rates._FLOWS_AT_ONCE", 3)
+    assert metrics.summary(runs).equals(whole)
 
 
 def test_flows_together_have_their_bytes_over_the_time_that_they_span() -> None:

@@ -94,6 +94,7 @@ def test_the_order_of_flows_in_a_file_changes_nothing(result: Result) -> None:
         ({"rtts": ["5 ms", "60 ms"]}, r'rtts\[0\]: "5 ms" is less than the delay of its links'),
         ({"return_paths": [["moon"], []]}, r'return_paths\[0\]\[0\]: no link is called "moon"'),
         ({"transport": "udt", "cc": "udt"}, 'transport: "udt" has one path'),
+        ({"stack_options": {"mss": 24}}, "mss: 24 bytes have no room .* at least 25 bytes"),
     ],
 )
 def test_keys_that_do_not_fit_a_multipath_flow_are_errors(

@@ -401,11 +401,21 @@ impl FlowCheck<'_> {
         };
         options.extend(flow.stack_options.clone());
         let Ok(stack) = stack_named(stack) else { return };
-        let overlaid = overlay_stack(&stack, &options).map(drop);
         let path = self.path.then("stack_options");
-        // Those of the experiment are reported there.
-        let is_own = |option: &str| flow.stack_options.contains_key(option) || option.is_empty();
-        add_options(overlaid, &path, self.problems, is_own);
+        match overlay_stack(&stack, &options) {
+            Ok(stack) if flow.paths.is_some() && stack.mss < Stack::MIN_MULTIPATH_MSS => {
+                let (mss, least) = (stack.mss, Stack::MIN_MULTIPATH_MSS);
+                let text = format!("{mss} bytes have no room for the data of MPTCP");
+                let text = format!("{text}; a flow of several paths needs at least {least} bytes");
+                self.problems.push(Problem::new(path.then("mss"), text));
+            }
+            overlaid => {
+                // Those of the experiment are reported there.
+                let is_own =
+                    |option: &str| flow.stack_options.contains_key(option) || option.is_empty();
+                add_options(overlaid.map(drop), &path, self.problems, is_own);
+            }
+        }
     }
 }
 

@@ -285,7 +285,6 @@ def rates_between(
         flows = flows.join(spans.lazy(), on="seed", maintain_order="left")
     counted = pl.col("begin").alias("counted")
     flows = flows.select(*FLOW, "start", "completed", *names, counted, begin=begin, end=end)
-    samples = _samples(result, list(names), flows)
     span = pl.col("end") - pl.col("begin")
     rates = [
         pl.when(span > 0)
@@ -293,15 +292,34 @@ def rates_between(
         .alias(name)
         for counter, name in names.items()
     ]
-    # In one piece: Polars' division may round otherwise where a column is in several.
-    joined = flows.join(samples, on=["seed", "flow"], how="left", maintain_order="left")
-    return joined.select(*FLOW, *rates).collect().rechunk()
+    parts = []
+    for first in range(0, max(result.flows.height, 1), _FLOWS_AT_ONCE):
+        these = result.flows.slice(first, _FLOWS_AT_ONCE).select("seed", "flow")
+        part = flows.slice(first, _FLOWS_AT_ONCE)
+        samples = _samples(_near(result.series, these), list(names), part)
+        joined = part.join(samples, on=["seed", "flow"], how="left", maintain_order="left")
+        # In one piece: Polars' division may round otherwise where a column is in several.
+        parts.append(joined.select(*FLOW, *rates).collect().rechunk())
+    return pl.concat(parts)
+
+
+_FLOWS_AT_ONCE: Final = 5000
+"""For how many flows samples are looked up together, which takes 7 kB for each."""
+
+
+def _near(series: pl.DataFrame, flows: pl.DataFrame) -> pl.LazyFrame:
+    """The samples of seeds and flows from the first to the last of these, for a quick join."""
+    near = pl.lit(value=True)
+    for column in ("seed", "flow"):
+        numbers = flows[column].to_physical()
+        near &= pl.col(column).to_physical().is_between(numbers.min(), numbers.max())
+    return series.lazy().filter(near)
 
 
 _TIMES: Final = ("counted", "begin", "end")  # when counters are looked at: columns of times
 
 
-def _samples(result: Runs, counters: list[str], flows: pl.LazyFrame) -> pl.LazyFrame:
+def _samples(series: pl.LazyFrame, counters: list[str], flows: pl.LazyFrame) -> pl.LazyFrame:
     """Of each flow and for each of `_TIMES` the sample before it and the one after it."""
     found = []
     for at in _TIMES:
@@ -311,8 +329,7 @@ def _samples(result: Runs, counters: list[str], flows: pl.LazyFrame) -> pl.LazyF
             found.append(value.filter(seen).last().alias(f"{column}_before_{at}"))
             found.append(value.filter(~seen).first().alias(f"{column}_after_{at}"))
     return (
-        result.series.lazy()
-        .select("seed", "flow", "t", *counters)
+        series.select("seed", "flow", "t", *counters)
         .join(flows.select("seed", "flow", *_TIMES), on=["seed", "flow"], maintain_order="left")
         .group_by("seed", "flow")
         .agg(found)
