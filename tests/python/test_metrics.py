@@ -132,6 +132,19 @@ def test_fairness_is_judged_while_all_flows_are_there() -> None:
     assert metrics.fairness(run).rows() == [(1, pytest.approx(1))]
 
 
+def test_shares_by_half_are_those_of_algorithms_while_all_flows_are_there() -> None:
+    run = result(
+        {"a": lambda t: 1e5 * t, "b": lambda t: 1e5 * (t - 2) + 2e5 * max(t - 6, 0)},
+        starts={"b": 2.0},
+    )
+    named = {name: getattr(run, name).with_columns(cc="flow") for name in ("flows", "series")}
+    shares = metrics.shares_by_half(replace(run, **named))
+    assert shares.select("cc", "first", "second").rows() == [
+        ("a", pytest.approx(1 / 2), pytest.approx(1 / 4)),
+        ("b", pytest.approx(1 / 2), pytest.approx(3 / 4)),
+    ]
+
+
 def test_windows_give_the_rate_of_every_second() -> None:
     run = result({"a": lambda t: 1e5 * t * t}, duration=3)
     table = metrics.windows(run)

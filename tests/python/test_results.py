@@ -36,7 +36,7 @@ from dumbbell import (
 from dumbbell.engine.runner import run_each
 from dumbbell.errors import OverwriteError
 from dumbbell.results.storage import reserve
-from dumbbell.results.summary import side_by_side, summary_tables
+from dumbbell.results.summary import side_by_side, summary_tables, unsettled
 from dumbbell.results.tables import OPTIONAL, TABLES
 from dumbbell.sweeps.query import query
 
@@ -563,3 +563,16 @@ def test_the_packets_of_logged_flows_are_in_capture_files_beside_the_tables(tmp_
     assert all(written[name].startswith(section_header) for name in captures)
     run(EXPERIMENT, out=tmp_path / "out", overwrite=True)
     assert not captures & set(files(tmp_path / "out")), "a result replaces an older one whole"
+
+
+@pytest.mark.parametrize(("queue", "is_settled"), [("1 BDP", True), ("8 BDP", False)])
+def test_shares_that_still_change_are_told_of(queue: str, *, is_settled: bool) -> None:
+    link = Link(name="bottleneck", rate="20 Mbit/s", delay="20 ms", queue=queue)
+    flows = [Flow(cc=cc, path=["bottleneck"]) for cc in ("bbr", "cubic")]
+    both = run(Experiment(links=[link], flows=flows, duration="60 s"))
+    told = unsettled(both, of=["cubic"])
+    assert [text.partition(" has ")[0] for text in told] == (
+        [] if is_settled else ["Not settled: cubic"]
+    )
+    alone = run(Experiment(links=[link], flows=flows[:1], duration="60 s"))
+    assert unsettled(alone) == []

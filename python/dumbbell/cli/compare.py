@@ -157,7 +157,7 @@ def _title(
 
 def _print(found: Comparison, title: str, question: dict[str, Any], until: Until | None) -> None:
     from dumbbell.engine.compare import values_of
-    from dumbbell.results.summary import still_running
+    from dumbbell.results.summary import still_running, unsettled
 
     counts = found.runs["algorithm"].value_counts()["count"]
     output.print_table(f"{title}{output.mean_of(counts)}", found.table())
@@ -169,6 +169,7 @@ def _print(found: Comparison, title: str, question: dict[str, Any], until: Until
     if found.rival is not None:
         rival = found.rival.experiment.flows[0].cc
         notes.append(f"Harm: the share of its throughput alone that {rival} loses beside it.")
+    notes += unsettled(*found.results.values(), of=list(found.results))
     if question["traffic"]:
         notes += still_running(found.runs)
     notes += _seeds(found, question.get("template"))

@@ -117,7 +117,7 @@ def _show(result: Result, written: Experiment, until: Until | None) -> None:
     """Prints what flows and links achieved."""
     from dumbbell import metrics
     from dumbbell.engine.runner import values_of
-    from dumbbell.results.summary import Summary, spans, still_running, summary_tables
+    from dumbbell.results.summary import Summary, spans, still_running, summary_tables, unsettled
 
     every, result = result, result.valid()
     flows, links = metrics.summary(result), metrics.link_summary(result)
@@ -138,7 +138,7 @@ def _show(result: Result, written: Experiment, until: Until | None) -> None:
         notes.append(_together(metrics.with_least(runs, flows)))
     if result.transfers.width:
         notes += still_running(metrics.transfer_summary(result))
-    notes += [*spans(result), *_bdp(written, result.experiment)]
+    notes += [*spans(result), *unsettled(result), *_bdp(written, result.experiment)]
     if notes:
         output.print_text("\n".join(["", *notes]))
     _tell_invalid(every)

@@ -11,7 +11,14 @@ from dumbbell.metrics.convergence_times import (
     fair_time,
     share_variance,
 )
-from dumbbell.metrics.fairness import fairness, harm, jain, jain_over_time, with_least
+from dumbbell.metrics.fairness import (
+    fairness,
+    harm,
+    jain,
+    jain_over_time,
+    shares_by_half,
+    with_least,
+)
 from dumbbell.metrics.intervals import Estimate, mean, means_over_seeds, median
 from dumbbell.metrics.links import drain_times, link_summary, link_windows, utilisation
 from dumbbell.metrics.media import FRAME_METRICS, frame_delays, frame_summary
@@ -54,6 +61,7 @@ LISTED = (
     jain,
     fairness,
     jain_over_time,
+    shares_by_half,
     harm,
     crossing_time,
     fair_time,
@@ -102,6 +110,7 @@ __all__ = [
     "retransmission_share",
     "run_summary",
     "share_variance",
+    "shares_by_half",
     "summary",
     "survival",
     "throughput",

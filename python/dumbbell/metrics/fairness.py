@@ -41,6 +41,41 @@ def jain_of(rates: pl.Expr) -> pl.Expr:
     return pl.when(squares > 0).then(rates.sum() ** 2 / squares)
 
 
+def shares_by_half(result: Runs) -> pl.DataFrame:
+    """The share of each algorithm in the first and in the second half of the time that counts.
+
+    Formula: throughput of the algorithm's flows over that of all flows, in either half of the time
+    in which all are there. Shares that differ mean that the flows have not settled: the share over
+    the whole time is then one of this duration. Flows of transfers do not count.
+
+    Returns:
+        Columns seed, cc, first, second (0 to 1); no rows where no time is common to all.
+    """
+    spans = _common_spans(result).with_columns(middle=(pl.col("since") + pl.col("until")) / 2)
+    halves = {"first": ("since", "middle"), "second": ("middle", "until")}
+    first, second = (_shares(result, spans, *ends, name) for name, ends in halves.items())
+    return first.join(second, on=["seed", "cc"], maintain_order="left")
+
+
+def _common_spans(result: Runs) -> pl.DataFrame:
+    """The time in which all flows of a run are there and count: columns seed, since, until (s)."""
+    flows = competing(result, result.flows).group_by("seed", maintain_order=True)
+    spans = flows.agg(since=pl.col("begin").max(), until=pl.col("end").min())
+    return spans.filter(pl.col("until") > pl.col("since"))
+
+
+def _shares(result: Runs, spans: pl.DataFrame, since: str, until: str, name: str) -> pl.DataFrame:
+    """Each algorithm's share of what all flows deliver between two columns of `spans`."""
+    rate = pl.col("rate").sum()
+    rates = rates_between(result, {"delivered": "rate"}, pl.col(since), pl.col(until), spans)
+    return (
+        competing(result, rates.drop_nulls())
+        .group_by("seed", "cc", maintain_order=True)
+        .agg(rate)
+        .select("seed", "cc", (pl.col("rate") / rate.over("seed")).alias(name))
+    )
+
+
 def fairness(result: Runs) -> pl.DataFrame:
     """Jain's index of the throughputs of all flows over the time in which all are there.
 
@@ -50,10 +85,8 @@ def fairness(result: Runs) -> pl.DataFrame:
         Columns seed, jain; null for fewer than two flows, and where no time is common to all or
         none delivered anything in it.
     """
-    seeds = competing(result, result.flows).group_by("seed", maintain_order=True)
-    spans = seeds.agg(since=pl.col("begin").max(), until=pl.col("end").min())
-    since, until = pl.col("since"), pl.col("until")
-    rates = rates_between(result, {"delivered": "rate"}, since, until, spans.filter(until > since))
+    spans = _common_spans(result)
+    rates = rates_between(result, {"delivered": "rate"}, pl.col("since"), pl.col("until"), spans)
     shares = competing(result, rates).group_by("seed").agg(pl.col("rate").fill_null(0.0))
     index = {seed: jain(rates) for seed, rates in shares.iter_rows() if len(rates) > 1}
     every = result.flows["seed"].unique(maintain_order=True)

@@ -27,6 +27,8 @@ _OF_FLOWS: Final = (
     *("throughput", "goodput", "queue_delay_mean", "queue_delay_p95", "rtt_mean"),
     *("retransmission_share", "loss_share", "timeouts", "took"),
 )
+_SETTLED: Final = 0.1
+"""Shares that change by less between the halves of a run count as settled."""
 _UNRELIABLE: Final = ("udp", "rtp")
 _OF_TRANSFERS: Final = tuple(
     name for name in metrics.TRANSFER_METRICS if name not in ("load_offered", "load_carried")
@@ -160,7 +162,7 @@ def _flows(result: Result, summary: Summary, label: Callable[[str], str]) -> Tab
     jain = summary.jain["jain"].drop_nulls().to_list()
     if jain:
         notes.append(f"Jain's index {Column.of('jain').format(metrics.mean(jain).value)}.")
-    notes += spans(result)
+    notes += [*spans(result), *unsettled(result)]
     if len(result.seeds) > 1:
         notes.append(MEANS)
     titles = [Column("Flow or mean of flows" if together else "Flow"), Column("Algorithm")]
@@ -203,6 +205,42 @@ def spans(result: Result) -> list[str]:
         begin = result.experiment.warmup
         span = f"from its start or from {begin} to its end; together: from {begin} on"
     return [f"Throughput: each flow {span}.", *warmup]
+
+
+def unsettled(*results: Result, of: Sequence[str] = ()) -> list[str]:
+    """Which algorithms' shares still changed within runs.
+
+    Args:
+        results: Results of flows that send what they can; others say nothing.
+        of: For each of them the algorithm to speak of; that whose share changed most if not given.
+    """
+    asked = zip(results, of or [""] * len(results), strict=True)
+    found = [change for one, cc in asked if (change := _change(one, cc))]
+    if not found:
+        return []
+    (cc, first, second), *others = found
+    said = (
+        f"{cc} has {100 * first:.0f} % of the throughput in the first half of the time in which "
+        f"all flows are there, {100 * second:.0f} % in the second"
+    )
+    more = "".join(f"; {cc} {100 * a:.0f} % and {100 * b:.0f} %" for cc, a, b in others)
+    return [f"Not settled: {said}{more}. A longer run, or a warm-up, changes the means."]
+
+
+def _change(result: Result, of: str) -> tuple[str, float, float] | None:
+    """The algorithm whose share changed most, and its share in the first and second half."""
+    flows = [flow for flow in result.experiment.flows if not flow.arrivals]
+    is_greedy = all(
+        flow.transport not in _UNRELIABLE and not (flow.app or flow.app_rate or flow.app_rates)
+        for flow in flows
+    )
+    if not is_greedy or len({flow.cc for flow in flows}) < 2:
+        return None
+    shares = metrics.shares_by_half(result).group_by("cc", maintain_order=True)
+    rows = shares.agg(pl.col("first", "second").mean()).drop_nulls().rows()
+    asked = [row for row in rows if row[0] == of] or rows
+    most = max(asked, key=lambda row: abs(row[2] - row[1]), default=("", 0.0, 0.0))
+    return most if abs(most[2] - most[1]) >= _SETTLED else None
 
 
 def _uncounted(result: Result) -> list[str]:
