@@ -16,15 +16,6 @@ use pyo3::prelude::*;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Returns freed memory to the system, which the allocator would keep for a second or longer.
-pub(crate) fn return_memory() {
-    #[expect(unsafe_code, reason = "a function of C without a safe binding")]
-    // SAFETY: `mi_collect` takes no pointer, and may be called at any time from any thread.
-    unsafe {
-        libmimalloc_sys::mi_collect(true);
-    }
-}
-
 /// Internal module: use the package `dumbbell`.
 #[pymodule]
 mod _core {

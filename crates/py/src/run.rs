@@ -31,10 +31,6 @@ create_exception!(
 /// it was released more often, waiting threads would be woken, come too late and never demand it.
 const GIL_HOLD: Duration = Duration::from_millis(20);
 
-/// With so many flows a run's memory goes back to the system at once, to make room for its tables. That takes
-/// milliseconds, which shorter runs would notice.
-const CROWD: usize = 10_000;
-
 /// Progress and stop request of a simulation, for use by other threads.
 #[pyclass(frozen, module = "dumbbell._core")]
 #[derive(Default)]
@@ -258,11 +254,6 @@ fn run(
 ) -> Result<(Option<Scenario>, Option<dumbbell_sim::RunOutput>), Invalid> {
     let scenario = scenario?;
     let prepared = scenario.prepare()?;
-    let is_crowd = scenario.flows.len() >= CROWD;
     let logged = scenario.flows.iter().any(|flow| flow.log).then_some(scenario);
-    let output = prepared.run_while(progress);
-    if is_crowd {
-        crate::return_memory();
-    }
-    Ok((logged, output))
+    Ok((logged, prepared.run_while(progress)))
 }
