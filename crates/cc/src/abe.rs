@@ -2,8 +2,8 @@
 //! loss, because a mark comes from a short queue.
 //!
 //! ```text
-//! ECN echo:  ssthresh = max(beta_ecn * FlightSize, 2)      (section 3)
-//! loss:      as without ABE
+//! ECN echo in congestion avoidance:  ssthresh = max(beta_ecn * FlightSize, 2)      (section 3)
+//! ECN echo in slow start, or loss:   as without ABE
 //! ```
 //!
 //! `beta_ecn` is 0.8 for Reno, whose `beta` is 0.5, and 0.85 for CUBIC, whose `beta` is 0.7 (section
@@ -62,6 +62,10 @@ impl<R: WindowRule> WindowRule for Abe<R> {
         }
     }
 
+    fn decrease_in_slow_start(&mut self, cwnd: f64, path: &Path, event: &CongestionEvent) -> f64 {
+        self.rule.decrease_in_slow_start(cwnd, path, event)
+    }
+
     #[inline]
     fn observe(&mut self, path: &Path, ack: &Ack) {
         self.rule.observe(path, ack);
@@ -114,36 +118,44 @@ mod tests {
     use crate::{Algorithm, CongestionControl, CongestionEvent, ConnectionConfig, Path};
     use dumbbell_units::{Span, Time};
 
-    /// The window of 100 packets after an event.
-    fn after(text: &str, event: CongestionEvent) -> f64 {
-        let config = ConnectionConfig::new(Time::ZERO, 1448).with_initial_window(100.0);
+    /// The windows of 1000 packets after events, the first of which ends slow start.
+    fn after<const N: usize>(text: &str, events: [CongestionEvent; N]) -> [f64; N] {
+        let config = ConnectionConfig::new(Time::ZERO, 1448).with_initial_window(1000.0);
         let mut algorithm = Algorithm::parse(text, &config).expect(text);
-        algorithm.on_congestion(&Path::new(1448, Time::ZERO), &event);
-        algorithm.control().cwnd
+        events.map(|event| {
+            algorithm.on_congestion(&Path::new(1448, Time::ZERO), &event);
+            algorithm.control().cwnd
+        })
     }
 
     #[test]
-    fn a_mark_leaves_beta_ecn_and_a_loss_what_it_always_does() {
-        for (text, mark, loss) in [
-            ("reno", 50.0, 50.0),
-            ("reno(abe=on)", 80.0, 50.0),
-            ("cubic", 70.0, 70.0),
-            ("cubic(abe=on)", 85.0, 70.0),
-            ("cubic(abe=on, beta_ecn=0.9)", 90.0, 70.0),
-            ("cubic(abe=on, arithmetic=linux)", 85.0, 70.0),
+    fn in_congestion_avoidance_a_mark_leaves_beta_ecn() {
+        let (mark, loss, timeout) =
+            (CongestionEvent::ecn(), CongestionEvent::loss(), CongestionEvent::timeout());
+        for (text, beta_ecn, beta) in [
+            ("reno", 0.5, 0.5),
+            ("reno(abe=on)", 0.8, 0.5),
+            ("cubic", 0.7, 0.7),
+            ("cubic(abe=on)", 0.85, 0.7),
+            ("cubic(abe=on, beta_ecn=0.9)", 0.9, 0.7),
+            ("cubic(abe=on, arithmetic=linux)", 0.85, 0.7),
         ] {
-            assert_eq!(after(text, CongestionEvent::ecn()), mark, "{text}");
-            assert_eq!(after(text, CongestionEvent::loss()), loss, "{text}");
-            assert_eq!(after(text, CongestionEvent::timeout()), 1.0, "{text}");
+            let [first, second, third] = after(text, [mark, mark, loss]);
+            assert_eq!(first, 1000.0 * beta, "{text}: in slow start as after a loss");
+            assert!((second - first * beta_ecn).abs() < 1.0, "{text}");
+            assert!((third - second * beta).abs() < 1.0, "{text}");
+            assert_eq!(after(text, [timeout]), [1.0], "{text}");
         }
     }
 
     #[test]
     fn cubic_grows_to_the_same_plateau_after_a_mark() {
         // The window that was reached stays W_max, so K is shorter: cbrt(15 / 0.4) = 3.35 s.
-        let config = ConnectionConfig::new(Time::ZERO, 1448).with_initial_window(100.0);
-        let mut cubic = Algorithm::parse("cubic(abe=on)", &config).expect("valid");
+        let config = ConnectionConfig::new(Time::ZERO, 1448).with_initial_window(100.0 / 0.7);
+        let text = "cubic(abe=on, fast_convergence=off)";
+        let mut cubic = Algorithm::parse(text, &config).expect("valid");
         let mut path = Path::new(1448, Time::ZERO);
+        cubic.on_congestion(&path, &CongestionEvent::ecn()); // ends slow start
         cubic.on_congestion(&path, &CongestionEvent::ecn());
         path.cwnd_limited = true;
         path.now = Time::ZERO + Span::from_millis(1);

@@ -100,6 +100,10 @@ impl<E: WindowRule, L: WindowRule> WindowRule for AnyArithmetic<E, L> {
         forward!(self, rule => rule.decrease(cwnd, path, event))
     }
 
+    fn decrease_in_slow_start(&mut self, cwnd: f64, path: &Path, event: &CongestionEvent) -> f64 {
+        forward!(self, rule => rule.decrease_in_slow_start(cwnd, path, event))
+    }
+
     #[inline]
     fn observe(&mut self, path: &Path, ack: &Ack) {
         forward!(self, rule => rule.observe(path, ack));

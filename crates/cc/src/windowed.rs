@@ -38,6 +38,11 @@ pub trait WindowRule {
     /// The slow start threshold after congestion. The window is set to it too.
     fn decrease(&mut self, cwnd: f64, path: &Path, event: &CongestionEvent) -> f64;
 
+    /// The same after congestion in slow start.
+    fn decrease_in_slow_start(&mut self, cwnd: f64, path: &Path, event: &CongestionEvent) -> f64 {
+        self.decrease(cwnd, path, event)
+    }
+
     /// Takes measurements from an acknowledgement; called in slow start and recovery too.
     #[inline]
     fn observe(&mut self, _path: &Path, _ack: &Ack) {}
@@ -286,7 +291,11 @@ impl<R: WindowRule, S: SlowStart> CongestionControl for Windowed<R, S> {
             self.slow_start.on_exit();
             self.reset_max_fs();
             let cwnd = self.cwnd;
-            self.ssthresh = self.rule.decrease(cwnd, path, event).max(2.0);
+            let threshold = match cwnd < self.ssthresh {
+                true => self.rule.decrease_in_slow_start(cwnd, path, event),
+                false => self.rule.decrease(cwnd, path, event),
+            };
+            self.ssthresh = threshold.max(2.0);
             self.cwnd = self.ssthresh;
             if event.signal != Signal::Timeout
                 && let Some(cwnd) = self.slow_start.begin_recovery(cwnd, self.ssthresh, path)
