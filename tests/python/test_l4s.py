@@ -10,6 +10,7 @@ from command import dumbbell as command
 
 import dumbbell
 from dumbbell import Experiment, Flow, Link, Result
+from dumbbell.results.summary import summary_tables
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -124,3 +125,17 @@ def test_compare_takes_dualpi2_and_l4s(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "prague" in done.stdout
     assert "dctcp" in done.stdout
+
+
+def test_marks_are_counted_by_flow_and_shown_where_there_are_any() -> None:
+    flows = [Flow(name=cc, cc=cc, rtt="20 ms") for cc in ("prague", "cubic")]
+    both = run(40, flows, seconds=10)
+    marked = both.flows.group_by("flow").agg(pl.col("marked").sum()).sort("flow")["marked"]
+    assert marked[0] > 1000
+    assert marked[1] == 0, "without ECN packets are dropped instead"
+    of_link = int(both.links.group_by("seed").agg(pl.col("marked").last())["marked"].sum())
+    assert 0 <= of_link - int(marked.sum()) < 100, "the last are on their way"
+    titles = [column.title for column in summary_tables(both)[0].columns]
+    assert "Marked" in titles
+    plain = run(40, flows[1:], aqm="none", seconds=2)
+    assert "Marked" not in [column.title for column in summary_tables(plain)[0].columns]

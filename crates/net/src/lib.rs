@@ -66,6 +66,11 @@ pub trait Packet: Clone {
     /// Sets congestion experienced (RFC 3168: CE). Called on ECN-capable packets only.
     fn mark(&mut self) {}
 
+    /// Whether congestion experienced is set.
+    fn is_marked(&self) -> bool {
+        false
+    }
+
     /// Whether this is an acknowledgement without data.
     fn is_pure_ack(&self) -> bool {
         false

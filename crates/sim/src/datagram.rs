@@ -75,6 +75,10 @@ impl Packet for Datagram {
     fn mark(&mut self) {
         self.ecn = EcnCodepoint::Ce;
     }
+
+    fn is_marked(&self) -> bool {
+        self.ecn == EcnCodepoint::Ce
+    }
 }
 
 impl Datagram {

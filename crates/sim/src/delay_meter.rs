@@ -1,4 +1,4 @@
-//! One-way delays of each flow's packets.
+//! One-way delays and ECN marks of each flow's packets.
 
 use crate::engine::EndpointId;
 use crate::histogram::Histogram;
@@ -6,7 +6,7 @@ use crate::pdu::SimPacket;
 use dumbbell_net::prefetch;
 use dumbbell_units::{Span, Time};
 
-/// Measures the delay of delivered data packets beyond the base delay.
+/// Measures the delay of delivered data packets beyond the base delay, and counts their marks.
 #[derive(Clone, Debug)]
 pub(crate) struct DelayMeter {
     /// By pair of ports.
@@ -23,8 +23,12 @@ struct FlowDelays {
     base: Span,
     /// Zero of the clock of the flow's timestamps.
     clock: Time,
+    /// Data packets that arrived with an ECN mark.
+    marked: u64,
     delays: Histogram,
 }
+
+const _: () = assert!(size_of::<FlowDelays>() == 512);
 
 impl DelayMeter {
     /// A meter for pairs of ports with these (one-way base delay, zero of the timestamps' clock),
@@ -33,15 +37,17 @@ impl DelayMeter {
         flows: impl IntoIterator<Item = (Span, Time)>,
         flow_of: Vec<u32>,
     ) -> DelayMeter {
-        let flow = |(base, clock)| FlowDelays { base, clock, delays: Histogram::new() };
+        let flow = |(base, clock)| FlowDelays { base, clock, marked: 0, delays: Histogram::new() };
         // First all of the small ones, so that the large ones are allocated once.
         let flows: Vec<_> = flows.into_iter().collect();
         DelayMeter { flows: flows.into_iter().map(flow).collect(), flow_of }
     }
 
-    /// Forgets all delays so far.
+    /// Forgets all packets so far.
     pub(crate) fn reset(&mut self) {
-        self.flows.iter_mut().for_each(|flow| flow.delays = Histogram::new());
+        for flow in &mut self.flows {
+            (flow.marked, flow.delays) = (0, Histogram::new());
+        }
     }
 
     /// The index of the delays of a pair of ports.
@@ -56,6 +62,11 @@ impl DelayMeter {
     /// The delays of a pair of ports.
     pub(crate) fn delays(&self, pair: u32) -> &Histogram {
         &self.flows[pair as usize].delays
+    }
+
+    /// The data packets of a pair of ports that arrived with an ECN mark.
+    pub(crate) fn marked(&self, pair: u32) -> u64 {
+        self.flows[pair as usize].marked
     }
 
     /// Prefetches the memory that [`on_delivered`](Self::on_delivered) reads first.
@@ -75,7 +86,7 @@ impl DelayMeter {
         }
     }
 
-    /// Records the delay of a delivered data packet.
+    /// Records the delay and the mark of a delivered data packet.
     #[inline]
     pub(crate) fn on_delivered(&mut self, now: Time, to: EndpointId, packet: &impl SimPacket) {
         let Some(sent_at) = packet.data_sent_at() else { return };
@@ -84,6 +95,7 @@ impl DelayMeter {
         let flow = &mut self.flows[place];
         let now = now.since(flow.clock).as_micros() as u32;
         let delay = Span::from_micros(u64::from(now.wrapping_sub(sent_at)));
+        flow.marked += u64::from(packet.is_marked());
         flow.delays.record(delay.saturating_sub(flow.base));
     }
 }

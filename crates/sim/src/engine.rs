@@ -127,6 +127,10 @@ impl<P: Packet + Copy> Packet for RoutedPacket<P> {
         self.packet.mark();
     }
 
+    fn is_marked(&self) -> bool {
+        self.packet.is_marked()
+    }
+
     fn is_pure_ack(&self) -> bool {
         self.packet.is_pure_ack()
     }

@@ -103,6 +103,14 @@ impl Packet for Pdu {
         }
     }
 
+    fn is_marked(&self) -> bool {
+        match self {
+            Pdu::Tcp(segment) => segment.is_marked(),
+            Pdu::Udt(packet) => Packet::is_marked(packet),
+            Pdu::Datagram(datagram) => datagram.is_marked(),
+        }
+    }
+
     fn is_pure_ack(&self) -> bool {
         matches!(self, Pdu::Tcp(segment) if segment.is_pure_ack())
     }

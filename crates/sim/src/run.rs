@@ -407,6 +407,7 @@ fn flow_table<H: SimHost, O: Observer<H::Packet>>(
         }
         let base_rtt = plan.paths.iter().map(|path| path.rtt).min().unwrap_or(Span::ZERO);
         let mut row = flow_row(flow as u32, plan.start, base_rtt, &delays);
+        row.marked = (0..plan.paths.len() as u32).map(|path| meter.marked(plan.pair + path)).sum();
         if let Some(sums) = transfers.flow_row(engine, flow as u32) {
             row.add(&sums);
             row.received = sums.received;
@@ -448,6 +449,7 @@ fn subflow_table<H: SimHost, O: Observer<H::Packet>>(
             let delays = meter.delays(plan.pair + subflow);
             let rtt = plan.paths[subflow as usize].rtt;
             let mut row = flow_row(first + subflow, plan.start, rtt, delays);
+            row.marked = meter.marked(plan.pair + subflow);
             engine.endpoint(plan.sender()).finish_subflow(subflow as u8, &mut row);
             engine.endpoint(plan.sender().peer()).finish_subflow(subflow as u8, &mut row);
             table.push(row);

@@ -169,6 +169,8 @@ table! {
         retransmitted: u64,
         /// Packets marked lost.
         lost: u64,
+        /// Data packets that arrived with an ECN mark.
+        marked: u64,
         /// Payload bytes acknowledged to the sender, in any order.
         delivered: u64,
         /// Payload bytes received in order.

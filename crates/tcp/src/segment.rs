@@ -236,6 +236,11 @@ impl Packet for Segment {
         self.flags = self.flags.with(Flags::CE);
     }
 
+    #[inline]
+    fn is_marked(&self) -> bool {
+        self.flags.contains(Flags::CE)
+    }
+
     fn is_pure_ack(&self) -> bool {
         self.flags.0 & (Flags::ACK.0 | Flags::SYN.0) == Flags::ACK.0
     }

@@ -103,6 +103,8 @@ pub(crate) struct PathStats {
     pub(crate) sent_packets: u64,
     /// Payload delivered, bytes; retransmitted data counts again.
     pub(crate) delivered_bytes: u64,
+    /// Packets with payload that arrived with an ECN mark.
+    pub(crate) marked: u64,
 }
 
 /// Packets that left the links, until they are written to a device. Frees dropped packets.
@@ -143,6 +145,7 @@ impl Observer<PacketRef> for DeliveryLog {
             let stats = self.stats_mut(to);
             stats.queue_delays.record(now.since(packet.entered).saturating_sub(stats.base_delay));
             stats.delivered_bytes += u64::from(packet.payload);
+            stats.marked += u64::from(packet.is_marked());
         }
     }
 

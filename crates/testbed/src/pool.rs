@@ -43,6 +43,10 @@ impl Packet for PacketRef {
     fn mark(&mut self) {
         self.ce_marked = true;
     }
+
+    fn is_marked(&self) -> bool {
+        self.ce_marked || self.ecn == 3
+    }
 }
 
 /// The frames with segments in the network, and unused buffers.

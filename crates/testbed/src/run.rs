@@ -468,6 +468,8 @@ impl<'a> Run<'a> {
             let stats = |subflow: usize| &path_stats[plan.pair as usize + subflow];
             let mut delays = Histogram::new();
             (0..plan.paths.len()).for_each(|subflow| delays.merge(&stats(subflow).queue_delays));
+            let marked = (0..plan.paths.len()).map(|subflow| stats(subflow).marked).sum();
+            let row = FlowRow { marked, ..row };
             let base_rtt = plan.paths.iter().map(|path| path.rtt).min().unwrap_or(Span::ZERO);
             flows.push(row.with_delays(base_rtt, &delays));
             let first = first_subflows[row.flow as usize];
@@ -476,10 +478,10 @@ impl<'a> Run<'a> {
                 let index = subflow_rows.iter().position(|(number, _)| *number == subflow);
                 let row =
                     index.map_or_else(FlowRow::default, |index| subflow_rows.swap_remove(index).1);
-                let row = FlowRow { flow: first + subflow, start: plan.start.as_secs_f64(), ..row };
-                let (rtt, delays) =
-                    (plan.paths[subflow as usize].rtt, &stats(subflow as usize).queue_delays);
-                subflows.push(row.with_delays(rtt, delays));
+                let (rtt, path) = (plan.paths[subflow as usize].rtt, stats(subflow as usize));
+                let (flow, start) = (first + subflow, plan.start.as_secs_f64());
+                let row = FlowRow { flow, start, marked: path.marked, ..row };
+                subflows.push(row.with_delays(rtt, &path.queue_delays));
             }
         }
         Ok((flows, subflows))

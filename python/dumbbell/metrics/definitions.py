@@ -31,6 +31,11 @@ TERMS: Final = {
         "nothing: `loss_share` is `lost / sent`. Unit: % in printed tables (Lost). "
         "Source: RFC 5166, section 2.3."
     ),
+    "marked share": (
+        "The data packets of a flow that arrived with an ECN mark (CE), as a share of those that "
+        "it sent: `marked_share` is `marked / sent`, shown where there are marks. "
+        "Unit: % in printed tables (Marked). Source: RFC 3168, section 5; RFC 9331, section 5."
+    ),
 }
 """Terms that are not metrics, and what each means."""
 

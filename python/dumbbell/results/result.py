@@ -57,8 +57,8 @@ class Result:
         meta: version, seeds, machine, wall_s, data_packets, events.
         flows: One row per seed and flow: start, begin (its start or the end of the warm-up,
             whichever is later, but at most end), end, completed, and what counted since then: sent,
-            retransmitted, lost, delivered, received, timeouts, recoveries, spurious, base_rtt,
-            queue_delay_mean, queue_delay_p50, queue_delay_p95, queue_delay_p99, rtt_mean,
+            retransmitted, lost, marked, delivered, received, timeouts, recoveries, spurious,
+            base_rtt, queue_delay_mean, queue_delay_p50, queue_delay_p95, queue_delay_p99, rtt_mean,
             rtt_samples.
         series: One row per seed, flow and sample: t, cwnd, ssthresh, srtt, rtt, min_rtt,
             pacing_rate, delivery_rate, in_flight, sent, retransmitted, lost, delivered, received,
@@ -166,7 +166,8 @@ class Result:
         Args:
             kind: ``"windows"`` (congestion windows), ``"throughputs"``, ``"states"``,
                 ``"round-trips"``, ``"queues"``, all of these (``"overview"``), or ``"links"``:
-                capacity, throughput and queueing delay of every link.
+                capacity, throughput and queueing delay of every link; ``"internals"``, or the name
+                of one; ``"video"``, ``"frame-delays"``, ``"completion-times"``.
             ax: The Matplotlib axes to draw on, for figures with one panel; new ones if not given.
             seed: Which seed; the first valid one if not given.
 

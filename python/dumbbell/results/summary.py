@@ -25,14 +25,12 @@ MEANS: Final = "Means over the seeds; below them their 95 % intervals (Student's
 
 _OF_FLOWS: Final = (
     *("throughput", "goodput", "queue_delay_mean", "queue_delay_p95", "rtt_mean"),
-    *("retransmission_share", "loss_share", "timeouts", "took"),
+    *("retransmission_share", "loss_share", "marked_share", "timeouts", "took"),
 )
 _SETTLED: Final = 0.1
 """Shares that change by less between the halves of a run count as settled."""
 _UNRELIABLE: Final = ("udp", "rtp")
-_OF_TRANSFERS: Final = tuple(
-    name for name in metrics.TRANSFER_METRICS if name not in ("load_offered", "load_carried")
-)
+_OF_TRANSFERS: Final = tuple(name for name in metrics.TRANSFER_METRICS if name != "load_carried")
 _OF_LINKS: Final = ("utilisation", "queue_mean", "dropped", "lost")
 
 
@@ -133,7 +131,8 @@ def _flows(result: Result, summary: Summary, label: Callable[[str], str]) -> Tab
     together = len(result.flow_names) > _MOST_FLOWS
     labels = group_names(result.experiment) if together else {n: n for n in result.flow_names}
     losses = _losses(result)
-    columns = [name for name in _OF_FLOWS if name != "loss_share" or name in losses]
+    of_some = ("loss_share", "marked_share")
+    columns = [name for name in _OF_FLOWS if name not in of_some or name in losses]
     if not summary.flows["completed"].count():
         columns.remove("took")
     sent, by = pl.col("sent").sum(), ["flow", "cc"]
@@ -179,17 +178,19 @@ def group_names(experiment: Experiment) -> dict[str, str]:
 
 
 def _losses(result: Result) -> dict[str, pl.Expr]:
-    """The packets of each flow that its share of losses counts, by the name of the share.
+    """The packets of each flow that its share of losses or marks counts, by the name of the share.
 
     Over UDP and RTP nothing is retransmitted. What another sender marks lost may arrive, so there
-    its retransmissions count.
+    its retransmissions count. Marks count where there are any.
     """
     flows = zip(result.experiment.flows, result.experiment.flow_names(), strict=True)
     unreliable = [name for flow, names in flows if flow.transport in _UNRELIABLE for name in names]
+    has_marks = "marked" in result.flows.columns and result.flows["marked"].sum() > 0
+    marks = {"marked_share": pl.col("marked")} if has_marks else {}
     if not unreliable:
-        return {"retransmission_share": pl.col("retransmitted")}
+        return {"retransmission_share": pl.col("retransmitted")} | marks
     is_unreliable = pl.col("flow").cast(pl.String).is_in(unreliable)
-    return {
+    return marks | {
         "retransmission_share": pl.when(~is_unreliable).then("retransmitted"),
         "loss_share": pl.when(is_unreliable).then("lost"),
     }

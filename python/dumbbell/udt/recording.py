@@ -138,6 +138,7 @@ def _end(series: pl.DataFrame) -> pl.DataFrame:
         *(pl.col(name) for name in _COUNTS),
         pl.col("timeouts", "recoveries"),
         pl.lit(0, dtype=pl.UInt32).alias("spurious"),
+        pl.lit(0, dtype=pl.UInt64).alias("marked"),
         pl.col("min_rtt").cast(pl.Float64).alias("base_rtt"),
         *(pl.lit(None, dtype=pl.Float64).alias(name) for name in _UNKNOWN),
         pl.lit(series["rtt"].mean(), dtype=pl.Float64).alias("rtt_mean"),
