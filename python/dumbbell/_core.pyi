@@ -497,7 +497,7 @@ def parse_rates(json: str) -> list[tuple[int, int]]: ...
 def qlog(
     title: str,
     description: str,
-    flows: Sequence[tuple[str, str, int]],
+    flows: Sequence[tuple[str, str, str, int]],
     samples: Sequence[tuple[int, float, float, float, float, float, float, float, int, int]],
     capture: bytes | None,
 ) -> str: ...

@@ -6,7 +6,7 @@
 //! `transport:packet_sent`, acknowledgements `transport:packet_received` with an ACK frame, and a
 //! retransmission is preceded by `recovery:packet_lost` at the same time. qlog has QUIC's packets:
 //! every transmission has a number of its own, counted from 0, and TCP's bytes are those of
-//! stream 0.
+//! stream 0. Whoever sends the data is the server, whose sending is what qvis draws.
 
 use crate::capture::{CaptureError, Packet, packets};
 use crate::outstanding::{Outstanding, ranges};
@@ -37,6 +37,8 @@ pub struct Flow {
     pub name: String,
     /// Its congestion control.
     pub cc: String,
+    /// Its transport protocol, such as TCP or QUIC.
+    pub transport: String,
     /// Payload bytes of a full packet.
     pub mss: u16,
 }
@@ -150,7 +152,7 @@ impl Recorder {
             common_fields: CommonFields {
                 time_format: "relative",
                 reference_time: 0,
-                protocol_type: ["TCP"],
+                protocol_type: [&flow.transport],
             },
             events: self.events,
         }
@@ -176,7 +178,7 @@ struct Trace<'a> {
     title: &'a str,
     description: &'a str,
     vantage_point: VantagePoint,
-    common_fields: CommonFields,
+    common_fields: CommonFields<'a>,
     events: Vec<Event>,
 }
 
@@ -188,10 +190,10 @@ struct VantagePoint {
 }
 
 #[derive(Serialize)]
-struct CommonFields {
+struct CommonFields<'a> {
     time_format: &'static str,
     reference_time: u64,
-    protocol_type: [&'static str; 1],
+    protocol_type: [&'a str; 1],
 }
 
 #[derive(Serialize)]

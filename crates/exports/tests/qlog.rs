@@ -36,7 +36,12 @@ static LOGGED: LazyLock<Logged> = LazyLock::new(|| {
 });
 
 fn flows() -> Vec<Flow> {
-    let flow = |name: &str| Flow { name: name.into(), cc: "cc".into(), mss: 1448 };
+    let flow = |name: &str| Flow {
+        name: name.into(),
+        cc: "cc".into(),
+        transport: "TCP".into(),
+        mss: 1448,
+    };
     ["first", "plain", "udt"].map(flow).into()
 }
 

@@ -27,7 +27,7 @@ fn series_row(sample: Sample) -> SeriesRow {
 
 /// A run as the text of a qlog file.
 ///
-/// A flow is its name, its algorithm and the payload bytes of a full packet. A sample is the index
+/// A flow is its name, its algorithm, its transport and the payload bytes of a full packet. A sample is the index
 /// of its flow, then t, cwnd, ssthresh, srtt, rtt, min_rtt, pacing_rate, in_flight, ca_state as in
 /// the tables of a result. `capture` is what the senders of logged flows saw, as
 /// `Capture.write` writes it.
@@ -38,12 +38,13 @@ pub fn qlog(
     py: Python<'_>,
     title: &str,
     description: &str,
-    flows: Vec<(String, String, u16)>,
+    flows: Vec<(String, String, String, u16)>,
     samples: Vec<Sample>,
     capture: Option<&[u8]>,
 ) -> PyResult<String> {
     py.detach(|| {
-        let flows = flows.into_iter().map(|(name, cc, mss)| Flow { name, cc, mss });
+        let flows =
+            flows.into_iter().map(|(name, cc, transport, mss)| Flow { name, cc, transport, mss });
         let flows: Vec<_> = flows.collect();
         let run = Run { title, description, flows: &flows, capture };
         dumbbell_exports::qlog(run, samples.into_iter().map(series_row))

@@ -84,6 +84,15 @@ const SEPARATOR: char = '\x1e';
 fn convert_header(header: &mut Map<String, Value>) {
     if header.remove("file_schema").is_some() {
         header.insert("qlog_version".to_owned(), "0.3".into());
+        if let Some(trace) = header.get_mut("trace").and_then(Value::as_object_mut) {
+            trace.remove("event_schemas");
+            let fields = trace.get_mut("common_fields").and_then(Value::as_object_mut);
+            if let Some(fields) = fields {
+                // A clock of later drafts; times are those of the run.
+                fields.insert("reference_time".to_owned(), 0.into());
+                fields.insert("time_format".to_owned(), "relative".into());
+            }
+        }
     }
     if let Some(format) = header.remove("serialization_format") {
         header.insert("qlog_format".to_owned(), format);

@@ -90,6 +90,8 @@ fn the_qlog_has_what_qvis_asks_for() {
         let version = header["qlog_version"].as_str();
         assert!(version.is_some_and(|version| versions.contains(&version)), "{header}");
         assert!(header["trace"]["vantage_point"]["type"].is_string(), "{header}");
+        let fields = &header["trace"]["common_fields"];
+        assert!(fields.get("reference_time").is_none_or(Value::is_number), "{header}");
         let times = recorded.iter().map(|event| event["time"].as_f64().expect("a time"));
         assert!(times.is_sorted(), "{stack}");
         for (name, needs_size) in [("transport:packet_sent", true), ("recovery:packet_lost", false)]

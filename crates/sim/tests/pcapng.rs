@@ -184,7 +184,8 @@ fn an_l4s_flow_is_captured_with_ect_1_ce_and_the_ace_field() {
     let packets = capture(&outcome, &scenario, CapturePoint::Receiver);
     let ace = |tcp: &TcpHeader| u8::from(tcp.ns) << 2 | u8::from(tcp.cwr) << 1 | u8::from(tcp.ece);
     let of = |from_sender| packets.iter().filter(move |p| p.from_sender == from_sender);
-    assert_eq!(of(true).chain(of(false)).map(|p| ace(&p.tcp)).take(1).collect::<Vec<_>>(), [7]);
+    // The SYN asks; what acknowledges the SYN-ACK says that it was ECT(1); then the count begins at 5.
+    assert_eq!(of(true).map(|p| ace(&p.tcp)).take(3).collect::<Vec<_>>(), [7, 3, 5]);
     assert!(of(true).all(|p| [1, 3].contains(&p.ecn)) && of(false).all(|p| p.ecn == 1));
     let marked = of(true).filter(|p| p.ecn == 3).count();
     assert!(marked > 50, "{marked}");
@@ -238,6 +239,23 @@ fn sack_blocks_and_timestamps_are_those_of_the_acknowledgement() {
         }
     }
     assert!(sacks > 0, "packets were lost, so there is SACK");
+}
+
+#[test]
+fn the_handshake_negotiates_ecn_by_its_flags() {
+    let mut scenario = scenario();
+    for (ecn, flags) in [
+        (Ecn::Off, [(false, false), (false, false)]),
+        (Ecn::Classic, [(true, true), (true, false)]),
+        (Ecn::Accurate, [(true, true), (true, false)]),
+    ] {
+        scenario.flows[0].stack.ecn = ecn;
+        let outcome = scenario.run().expect("it runs");
+        let packets = capture(&outcome, &scenario, CapturePoint::Sender);
+        let syns = packets.iter().filter(|packet| packet.tcp.syn);
+        let found: Vec<_> = syns.map(|syn| (syn.tcp.ece, syn.tcp.cwr)).collect();
+        assert_eq!(found, flags, "{ecn:?}");
+    }
 }
 
 #[test]

@@ -79,8 +79,9 @@ def _qlog_text(result: Result, seed: int, capture: bytes | None) -> str:
     """One seed of a result as qlog, with the packets that its senders saw."""
     run, experiment = result.of_seed(seed), result.experiment
     repeated = zip(experiment.flows, experiment.payloads(), strict=True)
-    payloads = [payload for flow, payload in repeated for _ in range(flow.repeat)]
-    flows = run.flows.select("flow", "cc", payload=pl.Series(payloads)).rows()
+    sent = [(flow.transport.upper(), mss) for flow, mss in repeated for _ in range(flow.repeat)]
+    transports = pl.DataFrame(sent, schema=["transport", "payload"], orient="row")
+    flows = run.flows.select("flow", "cc").hstack(transports).rows()
     measured = pl.col("t", "cwnd", "ssthresh", "srtt", "rtt", "min_rtt", "pacing_rate")
     samples = run.series.select(
         pl.col("flow").to_physical(), measured.fill_null(float("nan")), "in_flight", "ca_state"

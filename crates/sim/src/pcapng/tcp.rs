@@ -127,6 +127,8 @@ fn tcp_header(
     tcp.psh = *by_sender && !syn && segment.flags.contains(Flags::PSH);
     (tcp.ns, tcp.cwr, tcp.ece) = match stack.ecn {
         Ecn::L4s => ace(segment, *by_sender),
+        // RFC 3168, section 6.1.1; so does DCTCP (RFC 8257, section 3.1).
+        Ecn::Classic | Ecn::Accurate if syn => (false, *by_sender, true),
         _ => (false, segment.flags.contains(Flags::CWR), segment.flags.contains(Flags::ECE)),
     };
     let clock = if *by_sender { segment.timestamp } else { clock(record.at) };
@@ -140,12 +142,16 @@ fn tcp_header(
     tcp
 }
 
-/// The flags AE, CWR and ECE of Accurate ECN (RFC 9768, section 3.1.1 and 3.2.1): a SYN asks for it, the
-/// SYN-ACK says that the SYN was ECT(1), later segments carry the count of marks, which begins at 5.
+/// The flags AE, CWR and ECE of Accurate ECN (RFC 9768): a SYN asks for it, the SYN-ACK says that the
+/// SYN was ECT(1), the segment that acknowledges it says the same of the SYN-ACK (sections 3.1.1 and 3.2.2.1), and
+/// later ones carry the count of marks, which begins at 5.
 fn ace(segment: &Segment, by_sender: bool) -> (bool, bool, bool) {
+    const SAW_ECT_1: u8 = 0b011;
+    let is_first = segment.number == 0 && !segment.flags.contains(Flags::RETRANSMISSION);
     let ace = match segment.flags.contains(Flags::SYN) {
         true if by_sender => 0b111,
-        true => 0b011,
+        true => SAW_ECT_1,
+        false if by_sender && is_first => SAW_ECT_1,
         false if by_sender => 5,
         false => segment.marked.wrapping_add(5) & 0b111,
     };
