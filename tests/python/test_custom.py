@@ -122,6 +122,13 @@ class Answers(Fixed):
         setattr(self, self.key, float(self.value) if self.value != "text" else self.value)
 
 
+class Tells(Answers):
+    """The same, and shows an internal."""
+
+    def inspect(self) -> dict[str, float]:
+        return {"gain": 2.5}
+
+
 class Shows(Fixed):
     """Shows what is no number."""
 
@@ -272,6 +279,7 @@ def test_an_exception_comes_back_as_itself_with_where_and_when_it_was_raised() -
     [
         ("Answers(key=cwnd, value=nan)", "cwnd is NaN after on_ack, at 0."),
         ("Answers(key=cwnd, value=0.5)", "cwnd is 0.5 after on_ack, at 0."),
+        ("Tells(key=cwnd, value=0.5)", "from 1 to 1e15; inspect shows gain = 2.5"),
         ("Answers(key=cwnd, value=inf)", "a window is a number of packets from 1 to 1e15"),
         ("Answers(key=cwnd, value=text)", "cwnd is text after on_ack, at 0."),
         ("Answers(key=cwnd, value=1e-300)", "cwnd is 1e-300 after on_ack, at 0."),

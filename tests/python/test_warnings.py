@@ -98,6 +98,25 @@ def test_a_bbr_that_sends_ect_and_ignores_marks_is_warned_of(
     assert found == ([IGNORES_MARKS.format(cc=cc, where=where)] if where else [])
 
 
+@pytest.mark.parametrize(
+    ("cc", "aqm", "is_warned"),
+    [
+        ("cubic", "dualpi2", True),
+        ("reno(abe=on)", "step(threshold=1 ms)", True),
+        ("cubic", "codel(ecn=off)", False),
+        ("prague", "dualpi2", False),
+        ("dctcp", "dualpi2", False),
+        ("bbr3(ecn_max_rtt=30 ms)", "dualpi2", False),
+    ],
+)
+def test_a_classic_algorithm_that_sends_ect_1_is_warned_of(
+    cc: str, aqm: str, *, is_warned: bool
+) -> None:
+    found = warnings_of(cc, aqm=aqm, stack_options={"ecn": "l4s"})
+    said = f"{cc} sends ECT(1), which is for L4S senders (RFC 9331, section 4)"
+    assert [text.partition(", and answers")[0] for text in found] == [said] * is_warned
+
+
 def test_a_bbr_without_ecn_or_without_marks_is_not_warned_of() -> None:
     classic = {"ecn": "classic"}
     for aqm in (None, "codel(ecn=off)"):

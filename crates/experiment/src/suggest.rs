@@ -9,7 +9,7 @@ pub(crate) fn closest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) 
     let folded = name.to_lowercase();
     let similarity = |other: &str| match other.to_lowercase() == folded {
         true => 2.0,
-        false => strsim::normalized_damerau_levenshtein(name, other),
+        false => strsim::normalized_damerau_levenshtein(&folded, &other.to_lowercase()),
     };
     let mut best: Option<(f64, &str)> = None;
     for other in known {
@@ -68,5 +68,6 @@ mod tests {
         assert_eq!(did_you_mean("latency", ["jitter", "delay"]), " (did you mean \"delay\"?)");
         assert_eq!(did_you_mean("latency", ["late"]), "", "only if there is such a key");
         assert_eq!(closest("ms", ["MS", "m"]), Some("MS"));
+        assert_eq!(closest("BBRv3", ["bbr", "bbr2", "bbr3"]), Some("bbr3"));
     }
 }

@@ -71,7 +71,8 @@ impl Experiment {
             let all = DCTCP.into_iter().chain(PRAGUE).chain([UNSEEDED, LIMITED_CAKE]);
             found.extend(all.filter(|warning| lacking.contains(warning)).map(str::to_owned));
         }
-        for warning in self.flows.iter().filter_map(|flow| self.ignores_marks(flow)) {
+        let of_flows = |flow| self.ignores_marks(flow).or_else(|| self.is_no_l4s_sender(flow));
+        for warning in self.flows.iter().filter_map(of_flows) {
             if !found.contains(&warning) {
                 found.push(warning);
             }
@@ -120,6 +121,25 @@ impl Experiment {
             format!(
                 "{} sends ECT and does not respond to marks {paths}, so it takes capacity from flows that do; write \
                  ecn = \"off\" in its stack_options",
+                flow.cc
+            )
+        })
+    }
+
+    /// A sentence on a Classic algorithm that sends ECT(1) to a queue that marks.
+    fn is_no_l4s_sender(&self, flow: &Flow) -> Option<String> {
+        let algorithm =
+            Algorithm::parse(&flow.cc, &ConnectionConfig::new(Time::ZERO, 1448)).ok()?;
+        let is_scalable = ["prague", "dctcp"].into_iter().any(|cc| flow.has_algorithm(cc))
+            || algorithm.bbr_ecn_max_rtt().is_some();
+        let is_misled = flow.transport == "tcp"
+            && !is_scalable
+            && self.checked_stack(flow).ecn == Ecn::L4s
+            && self.crossed_aqms(flow).into_iter().any(marks);
+        is_misled.then(|| {
+            format!(
+                "{} sends ECT(1), which is for L4S senders (RFC 9331, section 4), and answers each of their many marks \
+                 as a Classic sender does; write ecn = \"classic\" in its stack_options",
                 flow.cc
             )
         })

@@ -14,7 +14,7 @@ from typer import Argument
 
 from dumbbell import _core
 from dumbbell.cli import options
-from dumbbell.cli.output import print_json, print_line, print_text
+from dumbbell.cli.output import print_json, print_line, print_text, print_warnings
 from dumbbell.errors import DumbbellError, in_file
 
 if TYPE_CHECKING:
@@ -58,6 +58,7 @@ def check_file(
     with in_file(name):
         experiment = scenario.load(file, assignments).resolve()
     where = _where(flow.cc for flow in experiment.flows)
+    print_warnings(experiment.warnings(is_simulated=not where))
     print_line(f"{name}: valid, {repr(experiment)[13:-1]}{where}")
 
 

@@ -209,7 +209,25 @@ impl PyAdapter {
             _ => "a decrease returns 0 packets or more, and at most the window before it (or 2)",
         };
         let (name, value) = (&self.name, short(value.to_string()));
-        user_error(py, &format!("{name}: {what} is {value} after {method}, at {now}; {valid}"))
+        let text = format!("{name}: {what} is {value} after {method}, at {now}; {valid}");
+        let internals = if method == "inspect" { String::new() } else { self.internals(py, now) };
+        user_error(py, &(text + &internals))
+    }
+
+    /// What `inspect` shows now, for an error; empty if it shows nothing.
+    fn internals(&self, py: Python<'_>, now: Time) -> String {
+        if !self.overrides_inspect {
+            return String::new();
+        }
+        let returned = self.object.bind(py).call_method0(intern!(py, "inspect"));
+        let shown = returned.and_then(|returned| self.extract_metrics(&returned, now));
+        let shown = shown.unwrap_or_default().into_iter();
+        let values: Vec<_> =
+            shown.map(|(name, value)| format!("{name} = {}", value as f32)).collect();
+        match values.is_empty() {
+            true => String::new(),
+            false => format!("; inspect shows {}", values.join(", ")),
+        }
     }
 
     /// Reports the values that the object's `inspect` returns.
