@@ -781,3 +781,17 @@ def test_an_algorithm_of_a_quic_stack_is_evaluated_over_quic(tmp_path: Path) -> 
 
 def test_references_are_standards_track_algorithms() -> None:
     assert REFERENCES == ("reno", "cubic")  # RFC 5681, RFC 9438
+
+
+def test_paths_with_queue_management_are_counted_by_the_aqm_and_ecn(tmp_path: Path) -> None:
+    of = evaluate("prague", tmp_path / "prague", clauses=["7.1"], paths=6, search=0)
+    for one in of.evidence:
+        counted = one.by_setting("link.bottleneck.aqm").values()
+        assert sum(its["prague"].paths for its in counted) == one.shares["prague"].paths
+    text = (of.folder / "dossier.md").read_text()
+    assert "## By the queue management and ECN" in text
+    assert "Prague's packets are ECT(1), with accurate feedback, on every path" in text
+    said = json.loads((of.folder / "dossier.json").read_text())
+    (measure, *_) = said["clauses"][0]["measures"]
+    assert set(measure["by_setting"]) == {"aqm", "ecn"}
+    assert said["method"]["engine"].startswith("0.1.0-")

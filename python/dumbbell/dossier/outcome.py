@@ -28,6 +28,7 @@ from dumbbell.dossier.verdict import (
     together,
 )
 from dumbbell.dossier.words import label, ranges
+from dumbbell.engine.simulation import engine
 
 if TYPE_CHECKING:
     import pathlib
@@ -49,6 +50,10 @@ _STRONGEST: Final = 3
 
 _DEPTHS: Final = (0.0, 0.5, 1.0, 1.5, 5.0, float("inf"))
 """Between which depths of the queue paths are counted together, BDP; 1.5 is RFC 9743's (5.1.3)."""
+
+
+_MANAGED: Final = {"": "link.bottleneck.aqm", "ECN ": "stack_options.ecn"}
+"""By what paths with active queue management are counted, and what stands before its values."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,12 +91,28 @@ class Evidence:
             return []
         found = []
         for low, high in pairwise(_DEPTHS):
-            there = self.values.filter(pl.col("queue").is_between(low, high, closed="left"))
-            if there.height:
-                values = {cc: there.filter(cc=cc)["value"].to_list() for cc in self.shares}
-                limit = self.measure.limit
-                found.append((low, high, {cc: Share.of(v, limit) for cc, v in values.items()}))
+            shares = self._shares_where(pl.col("queue").is_between(low, high, closed="left"))
+            if shares:
+                found.append((low, high, shares))
         return found
+
+    def by_setting(self, key: str) -> dict[str, dict[str, Share]]:
+        """The `shares` of the paths with each value of an axis that has a list of them.
+
+        Empty if the scenario has no such axis.
+        """
+        values = Scenario(self.measure.scenario).axes.get(key, ())
+        column = key.rpartition(".")[2]
+        found = {value: self._shares_where(pl.col(column) == value) for value in values}
+        return {value: shares for value, shares in found.items() if shares}
+
+    def _shares_where(self, paths: pl.Expr) -> dict[str, Share]:
+        """The `shares` of some paths; empty if there are none."""
+        there = self.values.filter(paths) if self.shares else self.values
+        if not there.height:
+            return {}
+        values = {cc: there.filter(cc=cc)["value"].to_list() for cc in self.shares}
+        return {cc: Share.of(found, self.measure.limit) for cc, found in values.items()}
 
     def verdict(self, cc: str) -> Verdict:
         """What it is evidence for."""
@@ -277,6 +298,29 @@ class Dossier:
                     rows.append([f"{title} ({one.measure.id})", label(cc), *counts])
         return Table(columns, rows) if rows else None
 
+    def managed(self) -> Table | None:
+        """On how many paths a measure is beyond its limit, by the AQM and by ECN."""
+        found = {
+            one.measure.id: {
+                f"{name}{value}": shares
+                for name, key in _MANAGED.items()
+                for value, shares in one.by_setting(key).items()
+            }
+            for one in self.evidence
+        }
+        settings = list(dict.fromkeys(setting for its in found.values() for setting in its))
+        columns = [Column("Evidence"), Column("Algorithm")]
+        columns += [Column(setting, number=True) for setting in settings]
+        rows = []
+        for one in self.evidence:
+            its = found[one.measure.id]
+            title = f"{self.finding(one).clause.section} {one.measure.kind.column.title}"
+            for cc in self.algorithms if its else ():
+                shares = [its[setting][cc] if setting in its else None for setting in settings]
+                counts = [f"{of.beyond} of {of.paths}" if of else None for of in shares]
+                rows.append([f"{title} ({one.measure.id})", label(cc), *counts])
+        return Table(columns, rows) if rows else None
+
     def to_json(self) -> dict[str, Any]:
         """What ``dossier.json`` holds; see `docs/reference/dossiers.md`."""
         return {
@@ -304,6 +348,7 @@ class Dossier:
         return {
             "source": source_of(self.cc),
             "stack": real if self.backend == "linux" else _STACK,
+            "engine": engine(),
             "searched": self.options.search,
             "scenarios": [
                 {
@@ -345,13 +390,15 @@ class Dossier:
                 {
                     "from": low,
                     "to": high if high < _DEPTHS[-1] else None,
-                    "algorithms": {
-                        cc: {"beyond": share.beyond, "paths": share.paths}
-                        for cc, share in shares.items()
-                    },
+                    "algorithms": _counts(shares),
                 }
                 for low, high, shares in one.by_depth()
             ],
+            "by_setting": {
+                key.rpartition(".")[2]: {value: _counts(its) for value, its in shares.items()}
+                for key in _MANAGED.values()
+                if (shares := one.by_setting(key))
+            },
             "worst": worst and _path(measure.file(WORST), worst.worst),
             "simplest": worst and _path(measure.file(SIMPLEST), worst.simplest),
             "paths_tried": worst and worst.tried,
@@ -375,6 +422,10 @@ class Dossier:
             "low": share.low,
             "high": share.high,
         }
+
+
+def _counts(shares: Mapping[str, Share]) -> dict[str, dict[str, int]]:
+    return {cc: {"beyond": one.beyond, "paths": one.paths} for cc, one in shares.items()}
 
 
 def _depth(low: float, high: float) -> str:

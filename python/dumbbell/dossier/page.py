@@ -48,6 +48,8 @@ def write_dossier(of: Dossier) -> Path:
         weak=[words.named(one, of) for one in weak],
         findings=[_finding(of, finding) for finding in of.findings],
         depths=of.depths(),
+        managed=of.managed(),
+        ecn=words.ecn(of),
         packs=[(one, one.tables(of.algorithms)) for one in of.packs],
         words=WORDS,
         question=words.question,
@@ -190,8 +192,14 @@ def _method(of: Dossier) -> list[str]:
     own = f" of {source['file']}, SHA-256 {source['sha256']}" if source else ""
     lines = [
         f"Algorithm: `{of.cc}`{own}.",
-        f"TCP: {method['stack']}. Made by dumbbell {_core.__version__}: `{again(of)}`.",
+        f"TCP: {method['stack']}. Made by dumbbell {_core.__version__} (engine "
+        f"{method['engine']}): `{again(of)}`.",
+        "How far simulations are from Linux: docs/explanation/validation.md of dumbbell; how an "
+        "algorithm differs from its specification: the head of its file in crates/cc/src. Each "
+        "random path is run once, unless its scenario says otherwise.",
     ]
+    if of.findings and (sends := words.ecn(of)):
+        lines.append(sends)
     if of.findings:
         lines.append(
             f"Paths: {of.paths} for each scenario, drawn at random from the ranges below; "
@@ -242,6 +250,8 @@ def markdown(of: Dossier) -> str:
                 )
     if depths := of.depths():
         lines += ["## By the depth of the queue", depths.markdown().rstrip()]
+    if managed := of.managed():
+        lines += ["## By the queue management and ECN", words.ecn(of), managed.markdown().rstrip()]
     for pack in of.packs:
         lines.append(f"## {pack.pack.title} ({pack.pack.document})")
         lines.append("\n".join(f"- {text}" for text in pack.pack.differs))

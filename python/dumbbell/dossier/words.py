@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from dumbbell.display import format_significant
 from dumbbell.dossier.measures import standard
 from dumbbell.dossier.verdict import BESIDE, FEWEST, WORDS
-from dumbbell.experiment.model import stack_of
+from dumbbell.experiment.model import stack_of, without_options
 from dumbbell.figures import style_of
 
 if TYPE_CHECKING:
@@ -149,6 +149,16 @@ def named(evidence: Evidence, dossier: Dossier) -> str:
     """The evidence in a sentence that names the clause."""
     clause = dossier.finding(evidence).clause
     return f"{clause.section} {clause.title}: {sentence(evidence, dossier)}"
+
+
+def ecn(dossier: Dossier) -> str:
+    """What ECN in the settings of paths does not say of an algorithm; empty if it says all."""
+    if without_options(dossier.cc) != "prague":
+        return ""
+    return (
+        f"{label(dossier.cc)}'s packets are ECT(1), with accurate feedback, on every path; ECN "
+        "says what the other flows have."
+    )
 
 
 def path(settings: Mapping[str, Any]) -> str:
