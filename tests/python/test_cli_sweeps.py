@@ -10,11 +10,12 @@ import time
 from shutil import copytree
 from typing import TYPE_CHECKING
 
+import numpy as np
 import polars as pl
 import pytest
 from command import DUMBBELL, complaint_of, dumbbell, output_of
 
-from dumbbell import Experiment, figures, metrics, run, sweep
+from dumbbell import DumbbellError, Experiment, figures, metrics, run, sweep
 from dumbbell.figures import room
 from dumbbell.papers.registry import BY_NAME, PAPERS
 from dumbbell.sweeps.dataset import Dataset
@@ -227,6 +228,7 @@ def test_what_json_and_csv_have_no_values_for_is_text_and_decimals_are_numbers(p
     ("sql", "folder", "said"),
     [
         ("selec 1", "small", "Parser Error: syntax error"),
+        ("throughputt", "small", 'no metric of this sweep is called "throughputt" (did you mean'),
         ("select rat from runs", "small", 'Candidate bindings: "rate"'),
         ("from run", "small", "the tables are plan, runs, flows, links"),
         ("from views", "small", "Table with name views does not exist"),
@@ -547,3 +549,30 @@ def test_the_list_of_figures_names_papers_and_a_paper_has_its_own(tmp_path: Path
     told = " ".join(output_of("reproduce", "--help", cwd=tmp_path).split())
     assert f"these are five papers: {', '.join(PAPERS[:-1])} and {PAPERS[-1]}." in told
     assert f"by their names alone: {' and '.join(BY_NAME)}." in told
+
+
+def test_means_over_names_have_intervals_and_no_lines_between_them(place: Path) -> None:
+    with figures.styled():
+        _, figure = draw(place / "small", "lines", x="cc", by="rate", where="queue = 1")
+    (panel,) = figure.axes
+    assert {line.get_linestyle() for line in panel.get_lines()} == {"None"}
+    assert len(panel.containers) == 2
+    assert len({float(x) for line in panel.get_lines() for x in np.ravel(line.get_xdata())}) == 4
+
+
+def test_the_figure_of_delays_has_the_delay_that_is_asked_for(place: Path) -> None:
+    for metric, label in ((None, "Mean queueing delay"), ("queue_delay_p95", "p95 queueing delay")):
+        with figures.styled():
+            _, figure = draw(place / "small", "delay", metric=metric)
+        assert figure.axes[0].get_xlabel() == f"{label} (ms), to the right is better"
+    with pytest.raises(DumbbellError, match='no delay is called "jain"'):
+        draw(place / "small", "delay", metric="jain")
+
+
+def test_an_axis_of_the_only_flow_is_in_the_table_of_flows(tmp_path: Path) -> None:
+    one = ONE_RATE.replace("repeat = 2", 'name = "f"') + '[sweep]\n"flow.f.cc" = ["reno", "bbr"]\n'
+    two = one.replace("[sweep]", '[[flow]]\ncc = "cubic"\n[sweep]')
+    for name, text, is_told in (("one", one, False), ("two", two, True)):
+        (tmp_path / f"{name}.toml").write_text(text)
+        said = dumbbell("sweep", f"{name}.toml", "--out", name, cwd=tmp_path).stderr
+        assert ("is not in the table flows" in said) == is_told

@@ -227,3 +227,17 @@ def test_the_list_of_a_folder_names_its_figures_alone(
     assert "  tein2 " not in said
     plot_folder(result / "tein2", list_all=True)
     assert {line.split()[0] for line in capsys.readouterr().out.splitlines()[1:]} == {"tein2"}
+
+
+def test_internals_are_drawn_together_or_one_by_its_name(result: Path) -> None:
+    run = Result.load(result)
+    names = run.internals["name"].unique(maintain_order=True).to_list()
+    every = [name for name in names if name != "state"]
+    with figures.styled():
+        together, one = draw(run, "internals"), draw(run, every[0])
+    assert [axes.get_ylabel() for axes in together.axes] == every
+    (axes,) = one.axes
+    assert axes.get_ylabel() == every[0]
+    assert axes.get_lines()
+    with pytest.raises(DumbbellError, match=f'no figure is called "w_maxx".*{every[0]}'):
+        draw(run, "w_maxx")

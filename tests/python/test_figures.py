@@ -283,7 +283,12 @@ def test_windows_are_drawn_from_the_series_of_a_result() -> None:
 
 def test_flows_that_look_alike_share_an_entry_of_the_legend() -> None:
     series = pl.DataFrame(
-        {"flow": [f"flow-{n}" for n in range(1, 13)], "cc": "cubic", "t": 0.0, "cwnd": 2.0}
+        {
+            "flow": [f"flow-{n}" for n in range(1, 14)],
+            "cc": ["cubic"] * 12 + ["reno"],
+            "t": 0.0,
+            "cwnd": 2.0,
+        }
     )
     with figures.styled():
         _, [[axes]] = figures.panels(width=figures.PAGE)
@@ -292,8 +297,8 @@ def test_flows_that_look_alike_share_an_entry_of_the_legend() -> None:
     legend = axes.get_legend()
     assert legend is not None
     shown = [text.get_text() for text in legend.get_texts()]
-    assert shown == ["flow-1", "flow-2", "flow-3", "9 others, CUBIC"]
-    assert len(axes.get_lines()) == 12
+    assert shown == ["flow-1", "flow-2", "flow-3", "9 others, CUBIC", "flow-13"]
+    assert len(axes.get_lines()) == 13
 
 
 def test_figures_over_time_refuse_several_seeds_and_tables_without_flows() -> None:
@@ -327,6 +332,15 @@ def test_flows_keep_the_colour_of_their_algorithm_and_look_different() -> None:
     assert [line.colour for line in lines] == [
         figures.style_of(cc).colour for cc in ("cubic", "bbr3") for _ in range(3)
     ]
+
+
+def test_three_flows_of_one_algorithm_have_colours_and_markers_of_their_own() -> None:
+    lines = figures.line_styles(["bbr3"] * 10)
+    first = figures.style_of("bbr3")
+    assert (lines[0].colour, lines[0].marker) == first.look
+    assert len({line.colour for line in lines}) == len({line.marker for line in lines}) == 8
+    assert lines[7].look == lines[9].look
+    assert {line.colour for line in figures.line_styles(["bbr3"] * 2)} == {first.colour}
 
 
 def test_lines_of_one_algorithm_with_other_options_look_different() -> None:

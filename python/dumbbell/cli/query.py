@@ -78,6 +78,7 @@ def answer_query(
 
 def _sweep_of(text: str, folder: Path) -> SweepResult | None:
     """The sweep in a folder, if a text names a metric of it and is no SQL."""
+    from dumbbell.errors import unknown
     from dumbbell.sweeps.dataset import Dataset, is_dataset
     from dumbbell.sweeps.plan import METRICS, OF_SOME, measured
     from dumbbell.sweeps.query import QueryError
@@ -91,8 +92,9 @@ def _sweep_of(text: str, folder: Path) -> SweepResult | None:
         problem = f"{text} is a metric, which has a mean in a sweep, and {folder} is no sweep"
         raise QueryError(f"{problem}; ask in SQL, such as 'select * from flows'")
     dataset = Dataset(folder)
-    if not is_of_some and text not in measured(dataset.table("runs")):
-        return None
+    known = measured(dataset.table("runs"))
+    if not is_of_some and text not in known:  # nor is a single word SQL
+        raise QueryError(unknown("metric of this sweep", text, [*known, "share of NAME"]))
     from dumbbell.sweeps.result import SweepResult
 
     return SweepResult(dataset)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -130,7 +131,8 @@ def _show(made: list[_Made], until: Until | None) -> None:
     points = made[0].points  # those that the machine disturbed are left out
     output.print_table(f"{points.height:,} point(s){output.mean_of(points['seeds'])}", table)
     if table.note:
-        output.print_line(f"{table.note}; dumbbell query shows them")
+        every = shlex.join(["dumbbell", "query", "from runs", str(last.swept.dataset.folder)])
+        output.print_text(f"{table.note}; all runs: {every}")
     output.print_line()
     for one in made:
         kind = " with real packets" if one.backend == "linux" else ""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dumbbell.metrics import SampledRuns
 
     Panel = tuple[str, str | None]
-    """A kind of panel, and the link that it shows if it is one of a link."""
+    """A kind of panel, and the link, or the internal, that it shows if it is one of such."""
 
 FIGURES: Final = {
     "overview": "windows, throughputs, states, round-trips and queues, one above the other",
@@ -29,6 +29,7 @@ FIGURES: Final = {
     "states": "the states of BBR's flows",
     "round-trips": "smoothed round-trip times",
     "queues": "the bytes in the queue of every link",
+    "internals": "what algorithms show of themselves; the name of one internal draws it alone",
     "frame-delays": "of flows of media, the delay of each frame, below the throughputs",
     "video": "of video clients, the rates of segments and the buffers, below the throughputs",
     "completion-times": "of flows of many transfers, the share of transfers that took no longer",
@@ -93,8 +94,9 @@ def _choose(
     result: SampledRuns, name: str, seed: int | None
 ) -> tuple[SampledRuns, Sequence[Panel]]:
     """The run to draw, and the panels of a figure from top to bottom."""
-    if name not in FIGURES:
-        raise DumbbellError(unknown("figure", name, list(FIGURES)))
+    internals = result.internals["name"].unique(maintain_order=True).cast(pl.String).to_list()
+    if name not in FIGURES and name not in internals:
+        raise DumbbellError(unknown("figure", name, [*FIGURES, *internals]))
     if seed is not None and seed not in result.seeds:
         known = ", ".join(map(str, result.seeds[:20])) + (", ..." if len(result.seeds) > 20 else "")
         raise DumbbellError(f"there is no seed {seed}; choose from {known}")
@@ -114,11 +116,16 @@ def _choose(
             rows += [(panel, None) for panel in panels] if run.segments.width else []
         elif part == "frame-delays":
             rows += [("throughputs", None), (part, None)] if run.frames.width else []
+        elif part == "internals":
+            rows += [("internal", one) for one in internals if one != "state"]
+        elif part not in FIGURES:
+            rows.append(("internal", part))
         elif part != "states" or _states(run).height:
             rows.append((part, None))
     if not rows:
         lacks = {
             "states": "flow of this result shows states, only BBR does",
+            "internals": "algorithm of this result shows any; `internals = true` records them",
             "video": "flow of this result has a video client",
             "frame-delays": "flow of this result has media",
             "completion-times": "flow of this result consists of many transfers",
@@ -143,7 +150,7 @@ _OF_LINK: Final = ("capacity", "delay")  # the panels of each link in the figure
 def _height(run: SampledRuns, part: str, width: float, *, alone: bool) -> float:
     """Height of a panel, inches; states have a band for each flow, and lines of a legend."""
     if part != "states":
-        return 1.1 if part == "delay" else 2.1 if alone else 1.7
+        return 1.1 if part == "delay" else 2.1 if alone else 1.2 if part == "internal" else 1.7
     bands = _states(run)
     count = bands["state"].n_unique()
     lines = -(-count // legend_columns(count, width))
@@ -168,7 +175,7 @@ def _draw_panels(
         if part != "completion-times":
             axes.set_xlabel("")
             _shade_warmup(axes, run, named=axes is panels[0])
-        if link is not None and several_links:
+        if link is not None and several_links and part != "internal":
             axes.set_ylabel(f"{figures.named(link)}\n{axes.get_ylabel()}")
     first, last = panels[0], panels[-1]
     if rows[0][0] != "completion-times":
@@ -229,6 +236,8 @@ def _draw_panel(axes: Axes, run: SampledRuns, part: str, link: str | None) -> No
         axes.set_ylabel("RTT (ms)")
     elif part == "completion-times":
         _draw_completion_times(axes, run)
+    elif part == "internal":
+        _draw_internal(axes, run, str(link))
     elif part == "frame-delays":
         _draw_frame_delays(axes, run)
     elif part in {"bitrates", "buffers"}:
@@ -274,6 +283,16 @@ def _draw_completion_times(axes: Axes, run: SampledRuns) -> None:
     axes.set_ylim(0, 1)
     axes.set_xlabel("completion time (ms)")
     axes.set_ylabel("share of transfers\nthat took no longer")
+
+
+def _draw_internal(axes: Axes, run: SampledRuns, name: str) -> None:
+    """Draws an internal of the flows whose algorithms show it, in its own unit."""
+    shown = run.internals.filter(pl.col("name").cast(pl.String) == name).drop("name")
+    figures.flows(axes, _flows(run, shown), "value")
+    if shown["value"].is_finite().any() and shown.filter(pl.col("value") < 0).height:
+        axes.set_ylim(auto=True)
+        axes.autoscale(axis="y")
+    axes.set_ylabel(figures.named(name))
 
 
 def _draw_frame_delays(axes: Axes, run: SampledRuns) -> None:

@@ -27,6 +27,7 @@ _SHADES: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e
 MOST_GROUPS: Final = len(_SHADES)  # more groups than this do not have a colour each
 _DASHES: Final = ("-", "--", "-.", ":")  # of groups that share a colour, such as two of one cc
 _LEAST: Final = 0.05  # the share of the largest value that an axis has at least
+_ASIDE: Final = 0.3  # how far apart groups are at a place, of the way to the next
 _FILLS: Final = ("full", "none", "left", "top")
 
 
@@ -60,6 +61,15 @@ def lines(axes: Axes, groups: Mapping[str, pl.DataFrame], *, of_algorithms: bool
         x, y, low, high = points.select("x", "value", "low", "high").cast(pl.Float64).to_numpy().T
         axes.plot(x, y, **_line(style, before), **_mark(style, before))
         axes.fill_between(x, low, high, color=style.colour, alpha=0.14, linewidth=0)
+
+
+def points(axes: Axes, groups: Mapping[str, pl.DataFrame], *, of_algorithms: bool) -> None:
+    """Draws what `lines` does for places without an order: bars for intervals, side by side."""
+    for rank, (style, before, rows) in enumerate(_looks(groups, of_algorithms)):
+        x, y, low, high = rows.select("x", "value", "low", "high").cast(pl.Float64).to_numpy().T
+        aside = x + _ASIDE * (rank - (len(groups) - 1) / 2) / max(len(groups) - 1, 1)
+        look = _line(style, before) | _mark(style, before) | {"linestyle": ""}
+        axes.errorbar(aside, y, np.nan_to_num([y - low, high - y]), capsize=2, **look)
 
 
 def give_height(axes: Axes) -> None:
@@ -111,7 +121,7 @@ def delay_ellipses(
         x, y = at.mean(axis=0).tolist()
         axes.plot(*at.T, linestyle="", marker=".", markersize=2.5, color=colour, alpha=0.5)
         look = _line(style, before) | _mark(style, before) | {"linestyle": ""}
-        axes.plot(x, y, markersize=6, **look)
+        axes.plot(x, y, markersize=6, clip_on=False, **look)
         axes.annotate(label, (x, y), (4, 4), textcoords="offset points", fontsize=7, color=colour)
         if len(points) > 2:
             sizes, directions = np.linalg.eigh(np.cov(at.T))
@@ -119,7 +129,7 @@ def delay_ellipses(
             angle = np.degrees(np.arctan2(directions[1, 0], directions[0, 0]))
             shape = Ellipse((x, y), width, height, angle=angle)
             axes.add_patch(shape).set(facecolor=colour, alpha=0.18, edgecolor=PAPER)
-    axes.set_xlabel("Queueing delay (ms), to the right is better")
+    axes.set_xlabel("Mean queueing delay (ms), to the right is better")
     axes.set_ylabel("Throughput (Mbit/s)")
     axes.margins(0.12)
     low, high = _no_less(*axes.get_xlim())

@@ -119,19 +119,24 @@ def styles_of(algorithms: Iterable[str]) -> dict[str, Style]:
 
 
 _DASHES: Final = ((1.1, "-"), (1.0, "--"), (1.0, ":"), (0.8, "-."))
-DISTINCT: Final = len(_DASHES) - 1
-"""How many flows of an algorithm, with any options, look different; further ones look alike."""
+_APART: Final = ("cubic", "reno", "bbr", "bbr3", "hstcp", "stcp", "bic", "htcp")
+"""Algorithms whose colours and markers flows have that are all of one algorithm."""
 
 
 @dataclass(frozen=True)
 class LineStyle:
-    """How one of several flows of an algorithm is drawn: ``dash`` as matplotlib writes it."""
+    """How one of several flows is drawn: ``dash`` as matplotlib writes it."""
 
     colour: str
     width: float  # points
     dash: str
-    marker: str  # filled for the first flow, hollow for others
+    marker: str  # filled for the first flow of an algorithm, hollow for others
     rank: int  # which of the flows of its algorithm, with any options, it is, from 0
+
+    @property
+    def look(self) -> tuple[str, str, str]:
+        """What tells it from others; flows that no style is left for have the same."""
+        return self.colour, self.dash, self.marker
 
 
 def line_styles(algorithms: Sequence[str]) -> list[LineStyle]:
@@ -139,16 +144,32 @@ def line_styles(algorithms: Sequence[str]) -> list[LineStyle]:
 
     All have the colour and the marker of their algorithm. Of several flows of one, also with other
     options, the first is solid, and others are dashed and have hollow markers: they stay apart in
-    any colour vision and in print.
+    any colour vision and in print. Three or more flows of a single algorithm have colours and
+    markers of their own, as those of the algorithm would tell nothing.
     """
     styles, seen, lines = styles_of(algorithms), Counter[tuple[str, str]](), []
+    looks = {style.look for style in styles.values()}
+    own = _looks_apart(*looks) if len(looks) == 1 and len(algorithms) > 2 else []
     for cc in algorithms:
-        style = styles[cc]
-        rank = seen[style.look]
-        width, dash = _DASHES[min(rank, DISTINCT)]
-        lines.append(LineStyle(style.colour, width, dash, style.marker, rank))
-        seen[style.look] += 1
+        look = styles[cc].look
+        rank = seen[look]
+        seen[look] += 1
+        if own:
+            colour, marker = own[min(rank, len(own) - 1)]
+            width, dash = _DASHES[min(rank, len(own) - 1) % len(_DASHES)]
+        else:
+            colour, marker = look
+            width, dash = _DASHES[min(rank, len(_DASHES) - 1)]
+        lines.append(LineStyle(colour, width, dash, marker, rank))
     return lines
+
+
+def _looks_apart(first: tuple[str, str]) -> list[tuple[str, str]]:
+    """Colours and markers that all differ, beginning with those of an algorithm."""
+    looks = [_STYLES[cc].look for cc in _APART]
+    colours = [first[0], *(colour for colour, _ in looks if colour != first[0])]
+    markers = [first[1], *(marker for _, marker in looks if marker != first[1])]
+    return list(zip(colours, markers, strict=False))[: len(_APART)]
 
 
 def marker_path(marker: str) -> str:

@@ -16,7 +16,6 @@ from matplotlib.patches import Patch
 
 from dumbbell.experiment.model import without_options
 from dumbbell.figures.style import (
-    DISTINCT,
     FAINT,
     INK,
     PAGE,
@@ -78,17 +77,16 @@ def flows(
     """
     lines = list(series.group_by([_label_column(series), "cc"], maintain_order=True))
     algorithms = [str(cc) for (_, cc), _ in lines]
-    bases = list(map(without_options, algorithms))
-    count, named_together = Counter(bases), set()
-    looks = zip(bases, line_styles(algorithms), strict=True)
-    for ((name, _), flow), (base, drawn) in zip(lines, looks, strict=True):
+    styles = line_styles(algorithms)
+    count, named_together = Counter(style.look for style in styles), set()
+    for ((name, cc), flow), drawn in zip(lines, styles, strict=True):
         if only is not None and str(flow["flow"][0]) not in only:
             continue
         label = named(name)
-        if drawn.rank >= DISTINCT and count[base] > DISTINCT + 1:
-            others = f"{count[base] - DISTINCT} others, {style_of(base).label}"
-            label = "_nolegend_" if base in named_together else others
-            named_together.add(base)
+        if count[drawn.look] > 1:
+            others = f"{count[drawn.look]} others, {style_of(without_options(str(cc))).label}"
+            label = "_nolegend_" if drawn.look in named_together else others
+            named_together.add(drawn.look)
         t, values = flow["t"].to_numpy(), flow[quantity].to_numpy() * scale
         is_alone = np.isfinite(values).sum() == 1  # one sample makes no line
         axes.plot(

@@ -114,7 +114,7 @@ def run_sweep(
         loose = driver.tighten(until, numbers) if until else 0
         store.merge()
         warnings = list(dict.fromkeys(text for point in points for text in point.warnings))
-        warnings += _hidden_axes(sweep)
+        warnings += _hidden_axes(sweep, max((len(point.flows) for point in points), default=0))
         made = (driver.total, driver.found, driver.made)
         dataset = Dataset(store.folder)
         hidden = len(store.done().difference(dataset.plan["run"]))
@@ -124,12 +124,16 @@ def run_sweep(
         return swept
 
 
-def _hidden_axes(sweep: Sweep) -> list[str]:
-    """What to say of axes of some flows, or of links, that a column of ``flows`` hides."""
+def _hidden_axes(sweep: Sweep, tables: int) -> list[str]:
+    """What to say of axes that a column of ``flows`` hides: of links, or of some of several flows.
+
+    `tables` is how many tables [[flow]] the points have at most.
+    """
+    of_every_flow = "flow." if tables == 1 else "flow.*."
     hidden = [
         axis
         for axis in sweep.axes
-        if axis.name in COLUMNS["flows"] and not axis.key.startswith("flow.*.")
+        if axis.name in COLUMNS["flows"] and not axis.key.startswith(of_every_flow)
     ]
     return [
         f"{axis.key}: the axis is not in the table flows, which has a column {axis.name} of its "

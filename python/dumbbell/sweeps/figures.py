@@ -48,7 +48,7 @@ FIGURES: Final = {
 _OPTIONS: Final = {
     "heat": ("x", "y", "metric"),
     "lines": ("x", "by", "metric"),
-    "delay": ("by",),
+    "delay": ("by", "metric"),
     "cdf": ("by", "metric"),
     "boxes": ("by", "metric"),
 }
@@ -67,7 +67,7 @@ VALUE: Final = "(value)"
 """The column of the metric, beside those of the axes; no key of an experiment is called so."""
 
 _TOGETHER: Final = "\nall flows of an algorithm together"
-_DELAY: Final = "queue_delay_mean"
+_DELAYS: Final = ("queue_delay_mean", "queue_delay_p95")
 
 
 def draw(
@@ -99,7 +99,10 @@ def draw(
     if kind not in FIGURES:
         raise DumbbellError(f"{unknown('figure', kind, list(FIGURES))}; these are those of a sweep")
     _refuse_unused(kind, x=x, y=y, by=by, metric=metric)
-    metric = metric or ("jain" if dataset.table("runs")["jain"].count() else "throughput")
+    if kind == "delay" and metric not in (None, *_DELAYS):
+        raise DumbbellError(f"--metric: {unknown('delay', str(metric), _DELAYS)}")
+    has_jain = dataset.table("runs")["jain"].count() > 0
+    metric = metric or (_DELAYS[0] if kind == "delay" else "jain" if has_jain else "throughput")
     if kind == "heat":
         x, y = _heat_axes(list(axes), x, y)
         return kind, _heat(chart_of(dataset, metric, None, where), dataset.plan, x, y, width)
@@ -110,17 +113,16 @@ def draw(
     by = by or next(few, None)
     figure, [[panel]] = figures.panels(width=width, height=3.2 * figures.flattened(width))
     if kind == "delay":
-        chart = chart_of(dataset, "throughput", by, where, _DELAY)
-        chart.delays(panel)
+        chart = chart_of(dataset, "throughput", by, where, metric)
+        chart.delays(panel, metric)
         with room.laid_out(figure):
             chart.separate(panel)
     elif kind == "cdf":
         _finite(chart_of(dataset, metric, by, where)).distributions(panel)
     elif kind == "boxes":
         _finite(chart_of(dataset, metric, by, where)).boxes(panel)
-    elif x is None or x not in numbers:
-        problem = "lines need an axis of numbers"
-        raise DumbbellError(f"{problem}; name it with --x, or draw boxes")
+    elif x is None:
+        raise DumbbellError("lines need an axis; name it with --x, or draw boxes")
     else:
         chart = chart_of(dataset, metric, by, where)
         _refuse_mixed(chart, "lines", x=x, by=by)
@@ -236,7 +238,7 @@ class Chart:
     def lines(self, panel: Panel, x: str) -> None:
         """Draws means along the axis `x` with their 95 % intervals (Student's t).
 
-        An axis of text has its values in their order.
+        An axis of text has its values in their order, and no lines between them.
         """
         unit, places = self.axes[x]["unit"], self.runs[x].unique(maintain_order=True).to_list()
         at = {place: number if unit is None else place for number, place in enumerate(places)}
@@ -252,7 +254,8 @@ class Chart:
             found = found.with_columns(pl.Series("x", [at[place] for place in found["x"]]))
             found = found.filter(pl.col("value").is_finite())
             lines[name] = found.sort("x").with_columns(pl.all().exclude("x") * self.column.scale)
-        spread.lines(panel, lines, of_algorithms=self.is_algorithm(self.by))
+        draw = spread.points if unit is None else spread.lines
+        draw(panel, lines, of_algorithms=self.is_algorithm(self.by))
         label, write = self.scale(x)
         ticks = {number: write(place) for place, number in sorted(at.items())}
         is_logarithmic = unit is not None and _is_logarithmic(list(ticks))
@@ -281,11 +284,14 @@ class Chart:
         """The legend of `by`, which it names unless that is clear."""
         figures.legend(panel, title="" if self.by in (None, "cc") else self.named(self.by))
 
-    def delays(self, panel: Panel) -> None:
-        """Draws the throughput of every run, which is the metric, against its delay."""
-        values = [pl.col(_DELAY) * Column.of(_DELAY).scale, pl.col(VALUE) * self.column.scale]
+    def delays(self, panel: Panel, delay: str) -> None:
+        """Draws the throughput of every run, which is the metric, against its `delay`."""
+        column = Column.of(delay)
+        values = [pl.col(delay) * column.scale, pl.col(VALUE) * self.column.scale]
         points = {name: rows.select(values).rows() for name, rows in self.groups.items()}
         spread.delay_ellipses(panel, points, of_algorithms=self.is_algorithm(self.by))
+        label = {_DELAYS[0]: "Mean queueing delay (ms)"}.get(delay, column.heading)
+        panel.set_xlabel(f"{label}, to the right is better")
         panel.set_ylabel(f"{self.label}{self.pooled(self.by)}")
 
     def separate(self, panel: Panel) -> None:

@@ -9,7 +9,6 @@
   const looks = JSON.parse(document.getElementById("looks").textContent);
   const root = document.documentElement;
   const dashes = { "-": [], "--": [5, 3], ":": [1.5, 2.5], "-.": [6, 2.5, 1.5, 2.5] };
-  const DISTINCT = 3; // as in figures/style.py
   const MARKS = 6;
   const ZOOM = 2;
   const READ = 4;
@@ -41,7 +40,7 @@
   function alike(flows) {
     const groups = new Map();
     for (const flow of flows) {
-      const look = `${flow.cc} ${flow.rank < DISTINCT ? flow.rank : ""}`;
+      const look = `${flow.cc} ${flow.colour} ${flow.dash} ${flow.marker}`;
       groups.set(look, [...(groups.get(look) ?? []), flow]);
     }
     return [...groups.values()];
