@@ -63,7 +63,7 @@ def write(docs: Path) -> Path:
             version=__version__, kernel=kernel, cells=kept["cell"].n_unique(), runs=_runs(kept)
         ),
         counts.markdown(),
-        _medians(compared),
+        medians(compared),
         _ratios(compared),
         "![Simulator over Linux](../figures/linux-grid.svg)",
         _CAPTION,
@@ -92,7 +92,7 @@ def _runs(kept: pl.DataFrame) -> str:
     return f"Of the cells here {ran}; a new `dumbbell validate` runs each three to nine times."
 
 
-def _medians(compared: pl.DataFrame) -> str:
+def medians(compared: pl.DataFrame) -> str:
     """How many medians are within the tolerance, whatever the verdicts: a sentence."""
     off = pl.col("simulated").list.median() - pl.col("linux").list.median()
     ours = compared.filter(pl.col("family") != "ports").with_columns(
