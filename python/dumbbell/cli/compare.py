@@ -161,14 +161,18 @@ def _print(found: Comparison, title: str, question: dict[str, Any], until: Until
 
     counts = found.runs["algorithm"].value_counts()["count"]
     output.print_table(f"{title}{output.mean_of(counts)}", found.table())
-    notes = ["Throughput: all flows of an algorithm together. Delays: one-way, per packet."]
+    notes = ["Throughput: all flows of an algorithm together. Delays: one-way, flows' means."]
     if question["flows"] > 1 or found.rival is not None:
         notes.append(f"The flows start within {question['start_jitter']} (--start-jitter).")
     if question["traffic"]:
         notes.append("The transfers count in the utilisation, not in throughput and Jain's index.")
     if found.rival is not None:
-        rival = found.rival.experiment.flows[0].cc
-        notes.append(f"Harm: the share of its throughput alone that {rival} loses beside it.")
+        rival = found.rival.experiment.flows[0]
+        equal = 100 * question["flows"] / (question["flows"] + rival.repeat)
+        notes.append(
+            f"Harm: the share of its throughput alone that {rival.cc} loses beside it; "
+            f"equal shares of all flows are a harm of {equal:.0f} %."
+        )
     notes += unsettled(*found.results.values(), of=list(found.results))
     if question["traffic"]:
         notes += still_running(found.runs)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from dumbbell.metrics.intervals import Until
 
 PATIENCE: Final = 2.0  # whatever takes longer than this gets a progress bar, s
-_LINE_EVERY: Final = 120.0  # without a terminal a line is printed as often, s
+_LINE_EVERY: Final = 30.0  # without a terminal a line is printed as often, s
 
 
 def print_json(value: dict[str, Any]) -> None:

@@ -65,8 +65,10 @@ def transfer_summary(result: SampledRuns) -> pl.DataFrame:
     the runs are too short for a percentile. The mean slowdown is that of the complete transfers.
     Their share among all that started; the load offered, ``8 * sum(bytes) / (rate * span)`` of all
     that started, and the load carried, of the bytes that arrived, where ``rate`` is that of the
-    slowest link of the path, and ``span`` lasts from the flow's start to its end. Source: Kaplan,
-    Meier: "Nonparametric Estimation from Incomplete Observations", JASA 53, 1958.
+    slowest link of the path, and ``span`` lasts from the flow's start to its end. Both are of
+    payload; the load of a flow's `arrivals` counts headers too. Transfers that the warm-up began
+    count as carried only. Source: Kaplan, Meier: "Nonparametric Estimation from Incomplete
+    Observations", JASA 53, 1958.
 
     Returns:
         Columns seed, flow, cc, transfers, completed_share (0 to 1), completion_p50, completion_p95,
