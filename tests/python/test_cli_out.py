@@ -25,7 +25,7 @@ def test_an_output_folder_that_holds_something_else_is_left_alone(
 
 def test_a_result_with_any_of_its_figures_may_be_replaced(file: Path, tmp_path: Path) -> None:
     output_of("run", file, "--out", "r", cwd=tmp_path)
-    for name in ["figure", "both", *(set(FIGURES) - {"overview"})]:
+    for name in ["figure", "both", "internal-W_max", *(set(FIGURES) - {"overview"})]:
         (tmp_path / "r" / f"{name}.svg").touch()
     output_of("run", file, "--out", "r", "--set", "duration=2 s", "--overwrite", cwd=tmp_path)
 

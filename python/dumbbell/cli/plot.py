@@ -195,8 +195,9 @@ def _of_result(
     folder: Path, name: str, width: float | None, seed: int | None, beside: Path | None
 ) -> tuple[Figure, Path]:
     from dumbbell import figures
-    from dumbbell.figures.result import MOST_FLOWS, draw
+    from dumbbell.figures.result import FIGURES, MOST_FLOWS, draw
     from dumbbell.results.result import Result
+    from dumbbell.results.storage import file_name
 
     result = Result.load(folder)
     if seed is not None and seed not in result.seeds:
@@ -211,6 +212,8 @@ def _of_result(
         found = Result.load(beside)
         other = (found.source if "kernel" in found.meta else beside.name, found)
     figure = draw(result, name, width=width or figures.PAGE, seed=seed, beside=other)
+    if name not in FIGURES:
+        return figure, folder / f"internal-{file_name(name)}"
     return figure, folder / ("figure" if name == "overview" else name)
 
 

@@ -18,14 +18,19 @@ if TYPE_CHECKING:
 def validate(
     out: Annotated[Path, options.out("Folder of runs.")] = Path("results/validation"),
     quick: Annotated[
-        bool, Option("--quick", help="One run of a third of the cells: 20 minutes.")
+        bool, Option("--quick", help="A third of the cells, once each: 20 minutes.")
     ] = False,
     seed: Annotated[int, Option(min=1, help="Seed that chooses the cells.")] = 1,
     only: Annotated[
         list[str] | None, Option(metavar="NAME", help="Only these cells, such as 'late-*'.")
     ] = None,
-    runs: Annotated[int, Option(min=1, help="Runs of each cell.")] = 3,
-    most: Annotated[int, Option(min=1, help="Runs of cells whose runs differ.")] = 9,
+    runs: Annotated[
+        int | None, Option(min=1, help="Runs of each cell; default: 3, or 1 with --quick.")
+    ] = None,
+    most: Annotated[
+        int | None,
+        Option(min=1, help="Runs of cells whose runs differ; default: 9, or 1 with --quick."),
+    ] = None,
     jobs: Annotated[int, Option(min=1, help="Runs at a time.")] = 1,
     retry_invalid: Annotated[int, Option(help="How often to repeat an invalid run.")] = 1,
     overwrite: options.Overwrite = False,
@@ -36,7 +41,8 @@ def validate(
     from dumbbell.checks import linux_cells, linux_grid
 
     cells = linux_cells.matching(only or ["*"], linux_cells.cells(seed, quick=quick))
-    plan = linux_grid.Plan(cells, 1, 1) if quick else linux_grid.Plan(cells, runs, max(runs, most))
+    runs = runs or (1 if quick else 3)
+    plan = linux_grid.Plan(cells, runs, max(runs, most or (1 if quick else 9)))
     if measure:
         with progress_bar() as tell:
             how: Options = {"jobs": jobs, "retry_invalid": retry_invalid, "progress": tell}

@@ -46,8 +46,8 @@ _OPTIONAL: Final = re.compile(
 with algorithms of the user."""
 
 _ADDED: Final = re.compile(
-    r"report\.html|(figure|both|windows|throughputs|states|round-trips|queues|frame-delays|video|"
-    r"completion-times|links)\.(svg|png|pdf)"
+    r"report\.html|(figure|both|windows|throughputs|states|round-trips|queues|internals|"
+    r"internal-[^/]+|frame-delays|video|completion-times|links)\.(svg|png|pdf)"
 )
 """Written into the folder by `dumbbell plot`, `dumbbell report` and `run --backend both`."""
 
