@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import dumbbell
-from dumbbell import Result
+from dumbbell import Result, metrics
 from dumbbell.errors import ResultError
 from dumbbell.experiment.capacity import trace_capacity
 from dumbbell.experiment.model import Experiment, Flow, Link
@@ -140,7 +140,9 @@ def test_csv_and_arrow_have_the_tables(folder: Path, tmp_path: Path) -> None:
         paths = export(folder, kind, tmp_path / kind)
         assert [path.stem for path in paths] == list(result.tables)
     flows = pl.read_csv(tmp_path / "csv" / "flows.csv")
-    assert flows.columns == result.flows.columns
+    rates = metrics.throughput(result)["throughput"].to_list()
+    assert flows["throughput"].to_list() == pytest.approx(rates)
+    assert set(flows.columns) > set(result.flows.columns)
     assert flows["delivered"].to_list() == result.flows["delivered"].to_list()
     with pa.ipc.open_file(tmp_path / "arrow" / "series.arrow") as file:
         table = file.read_all()

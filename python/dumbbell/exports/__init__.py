@@ -22,6 +22,7 @@ import polars as pl
 from dumbbell import _core
 from dumbbell.errors import ResultError, unknown
 from dumbbell.experiment.files import atomic_write, writing
+from dumbbell.metrics import summary
 from dumbbell.results.result import Result
 from dumbbell.results.storage import file_name
 from dumbbell.sweeps.dataset import is_dataset
@@ -51,15 +52,20 @@ def export(folder: Path, kind: str, out: Path) -> list[Path]:
     return [out / name for name in files]
 
 
+def _tables(result: Result) -> dict[str, pl.DataFrame]:
+    """The tables of a result, flows with their metrics, as SQL has them."""
+    return result.tables | {"flows": summary(result)}
+
+
 def _csv(result: Result, _folder: Path) -> Files:
-    return {f"{name}.csv": table.write_csv for name, table in result.tables.items()}
+    return {f"{name}.csv": table.write_csv for name, table in _tables(result).items()}
 
 
 def _arrow(result: Result, _folder: Path) -> Files:
     oldest = pl.CompatLevel.oldest()
     return {
         f"{name}.arrow": partial(table.write_ipc, compat_level=oldest)
-        for name, table in result.tables.items()
+        for name, table in _tables(result).items()
     }
 
 
