@@ -27,8 +27,8 @@ _OF_FLOWS: Final = (
     *("throughput", "goodput", "queue_delay_mean", "queue_delay_p95", "rtt_mean"),
     *("retransmission_share", "loss_share", "marked_share", "timeouts", "took"),
 )
-_SETTLED: Final = 0.1
-"""Shares that change by less between the halves of a run count as settled."""
+_LARGE: Final = 0.1  # a share that changes by so much between the halves of a run has not settled
+_SMALL, _PART = 0.03, 0.4  # nor has one that changes by so much, and by this part of the least
 _UNRELIABLE: Final = ("udp", "rtp")
 _OF_TRANSFERS: Final = tuple(name for name in metrics.TRANSFER_METRICS if name != "load_carried")
 _OF_LINKS: Final = ("utilisation", "queue_mean", "dropped", "lost")
@@ -241,7 +241,13 @@ def _change(result: Result, of: str) -> tuple[str, float, float] | None:
     rows = shares.agg(pl.col("first", "second").mean()).drop_nulls().rows()
     asked = [row for row in rows if row[0] == of] or rows
     most = max(asked, key=lambda row: abs(row[2] - row[1]), default=("", 0.0, 0.0))
-    return most if abs(most[2] - most[1]) >= _SETTLED else None
+    return None if _is_settled(*most[1:]) else most
+
+
+def _is_settled(first: float, second: float) -> bool:
+    """Whether a share has not changed much, for its size and for that of the others."""
+    change, least = abs(second - first), min(first, second, 1 - first, 1 - second)
+    return change < _LARGE and (change < _SMALL or change < _PART * least)
 
 
 def _uncounted(result: Result) -> list[str]:
