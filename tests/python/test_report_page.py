@@ -21,7 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dumbbell
-from dumbbell import Result, figures
+from dumbbell import Experiment, Flow, Link, Result, figures
 from dumbbell.errors import ResultError
 from dumbbell.report import contents, write_report
 from dumbbell.report.series import charts, downsampled, short
@@ -115,6 +115,18 @@ def test_colours_and_markers_are_those_of_the_figures(one: Path) -> None:
         assert (flow["colour"], flow["marker"]) == (look.colour, look.marker)
         assert looks["markers"][look.marker] == figures.marker_path(look.marker)
         assert f'd="{figures.marker_path(look.marker)}" fill="{look.colour}"' in html
+
+
+def test_flows_of_one_algorithm_have_markers_that_the_page_draws(tmp_path: Path) -> None:
+    link = Link(name="bottleneck", rate="5 Mbit/s", delay="5 ms")
+    flows = Experiment(links=[link], flows=[Flow(cc="cubic", repeat=5)], duration="1 s")
+    dumbbell.run(flows, out=tmp_path / "five")
+    html = write_report(tmp_path / "five").read_text("utf-8")
+    found = re.search(r'id="looks">(.+?)</script>', html)
+    assert found
+    markers = [flow["marker"] for flow in packed(html)["run-1-1"]["flows"]]
+    assert len(set(markers)) == 5
+    assert set(markers) <= set(json.loads(found.group(1))["markers"])
 
 
 def test_the_page_tells_settings_versions_and_how_to_run_it_again(folder: Path, one: Path) -> None:

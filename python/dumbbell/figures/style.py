@@ -119,7 +119,7 @@ def styles_of(algorithms: Iterable[str]) -> dict[str, Style]:
 
 
 _DASHES: Final = ((1.1, "-"), (1.0, "--"), (1.0, ":"), (0.8, "-."))
-_APART: Final = ("cubic", "reno", "bbr", "bbr3", "hstcp", "stcp", "bic", "htcp")
+APART: Final = ("cubic", "reno", "bbr", "bbr3", "hstcp", "stcp", "bic", "htcp")
 """Algorithms whose colours and markers flows have that are all of one algorithm."""
 
 
@@ -166,10 +166,10 @@ def line_styles(algorithms: Sequence[str]) -> list[LineStyle]:
 
 def _looks_apart(first: tuple[str, str]) -> list[tuple[str, str]]:
     """Colours and markers that all differ, beginning with those of an algorithm."""
-    looks = [_STYLES[cc].look for cc in _APART]
+    looks = [_STYLES[cc].look for cc in APART]
     colours = [first[0], *(colour for colour, _ in looks if colour != first[0])]
     markers = [first[1], *(marker for _, marker in looks if marker != first[1])]
-    return list(zip(colours, markers, strict=False))[: len(_APART)]
+    return list(zip(colours, markers, strict=False))[: len(APART)]
 
 
 def marker_path(marker: str) -> str:

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from dumbbell.display import format_significant
 from dumbbell.experiment.files import write_text
 from dumbbell.figures import FAINT, INK, PAPER, labelled, marker_path, style_of, swatch
-from dumbbell.figures.style import OTHERS
+from dumbbell.figures.style import APART, OTHERS
 from dumbbell.figures.timeline import BBR
 
 if TYPE_CHECKING:
@@ -58,7 +58,8 @@ def _environment() -> jinja2.Environment:
 def looks(algorithms: Iterable[str]) -> dict[str, Any]:
     """What the page's script has to know of looks: markers, names, states, neutral colours."""
     known = {cc: style_of(cc) for cc in algorithms}
-    markers = sorted({its.marker for its in known.values()} | {marker for _, marker in OTHERS})
+    styles = [*known.values(), *map(style_of, APART)]
+    markers = sorted({its.marker for its in styles} | {marker for _, marker in OTHERS})
     return {
         "markers": {marker: marker_path(marker) for marker in markers},
         "labels": {cc: its.label for cc, its in known.items()},
