@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
@@ -284,41 +284,37 @@ class Dossier:
 
     def depths(self) -> Table | None:
         """On how many paths a measure is beyond its limit, by the depth of the queue."""
-        ranges = list(pairwise(_DEPTHS))
-        columns = [Column("Evidence"), Column("Algorithm")]
-        columns += [Column(_depth(*ends), number=True) for ends in ranges]
-        rows = []
-        for finding in self.findings:
-            for one in finding.evidence:
-                found = {(low, high): shares for low, high, shares in one.by_depth()}
-                title = f"{finding.clause.section} {one.measure.kind.column.title}"
-                for cc in self.algorithms if found else ():
-                    cells = [found[ends][cc] if ends in found else None for ends in ranges]
-                    counts = [f"{its.beyond} of {its.paths}" if its else None for its in cells]
-                    rows.append([f"{title} ({one.measure.id})", label(cc), *counts])
-        return Table(columns, rows) if rows else None
+        found = [
+            {_depth(low, high): shares for low, high, shares in one.by_depth()}
+            for one in self.evidence
+        ]
+        return self._counted([_depth(*ends) for ends in pairwise(_DEPTHS)], found)
 
     def managed(self) -> Table | None:
         """On how many paths a measure is beyond its limit, by the AQM and by ECN."""
-        found = {
-            one.measure.id: {
+        found = [
+            {
                 f"{name}{value}": shares
                 for name, key in _MANAGED.items()
                 for value, shares in one.by_setting(key).items()
             }
             for one in self.evidence
-        }
-        settings = list(dict.fromkeys(setting for its in found.values() for setting in its))
+        ]
+        return self._counted(list(dict.fromkeys(chain.from_iterable(found))), found)
+
+    def _counted(
+        self, titles: Sequence[str], found: Sequence[Mapping[str, dict[str, Share]]]
+    ) -> Table | None:
+        """A table of the counts that each of the evidence has below some of the titles."""
         columns = [Column("Evidence"), Column("Algorithm")]
-        columns += [Column(setting, number=True) for setting in settings]
+        columns += [Column(title, number=True) for title in titles]
         rows = []
-        for one in self.evidence:
-            its = found[one.measure.id]
-            title = f"{self.finding(one).clause.section} {one.measure.kind.column.title}"
-            for cc in self.algorithms if its else ():
-                shares = [its[setting][cc] if setting in its else None for setting in settings]
-                counts = [f"{of.beyond} of {of.paths}" if of else None for of in shares]
-                rows.append([f"{title} ({one.measure.id})", label(cc), *counts])
+        for one, shares in zip(self.evidence, found, strict=True):
+            what = f"{self.finding(one).clause.section} {one.measure.kind.column.title}"
+            for cc in self.algorithms if shares else ():
+                cells = [shares[title][cc] if title in shares else None for title in titles]
+                counts = [f"{its.beyond} of {its.paths}" if its else None for its in cells]
+                rows.append([f"{what} ({one.measure.id})", label(cc), *counts])
         return Table(columns, rows) if rows else None
 
     def to_json(self) -> dict[str, Any]:
