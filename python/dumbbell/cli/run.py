@@ -122,7 +122,8 @@ def _show(result: Result, written: Experiment, until: Until | None) -> None:
     every, result = result, result.valid()
     flows, links = metrics.summary(result), metrics.link_summary(result)
     runs = metrics.run_summary(result, flows, links)
-    of_flows, of_links, *more = summary_tables(result, Summary(flows, links, jain=runs), label=str)
+    summary = Summary(flows, links, jain=runs, unsettled=unsettled(result))
+    of_flows, of_links, *more = summary_tables(result, summary, label=str)
     output.print_table(
         f"{result.experiment.title or 'Flows'}{output.mean_of([len(result.seeds)])}", of_flows
     )
@@ -138,7 +139,7 @@ def _show(result: Result, written: Experiment, until: Until | None) -> None:
         notes.append(_together(metrics.with_least(runs, flows)))
     if result.transfers.width:
         notes += still_running(metrics.transfer_summary(result))
-    notes += [*spans(result), *unsettled(result), *_bdp(written, result.experiment)]
+    notes += [*spans(result), *summary.unsettled, *_bdp(written, result.experiment)]
     if notes:
         output.print_text("\n".join(["", *notes]))
     _tell_invalid(every)

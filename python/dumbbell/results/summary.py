@@ -28,7 +28,8 @@ _OF_FLOWS: Final = (
     *("retransmission_share", "loss_share", "marked_share", "timeouts", "took"),
 )
 _LARGE: Final = 0.1  # a share that changes by so much between the halves of a run has not settled
-_SMALL, _PART = 0.03, 0.4  # nor has one that changes by so much, and by this part of the least
+_SMALL: Final = 0.03  # nor has one that changes by so much, and by `_PART` of the least share
+_PART: Final = 0.4
 _UNRELIABLE: Final = ("udp", "rtp")
 _OF_TRANSFERS: Final = tuple(name for name in metrics.TRANSFER_METRICS if name != "load_carried")
 _OF_LINKS: Final = ("utilisation", "queue_mean", "dropped", "lost")
@@ -41,12 +42,13 @@ class Summary:
     flows: pl.DataFrame
     links: pl.DataFrame
     jain: pl.DataFrame
+    unsettled: list[str]
 
     @classmethod
     def of(cls, result: Result) -> Summary:
         """Computes what `result` is judged by."""
         flows, links = metrics.summary(result), metrics.link_summary(result)
-        return cls(flows, links, metrics.fairness(result))
+        return cls(flows, links, metrics.fairness(result), unsettled(result))
 
 
 def _marked(cc: str) -> str:
@@ -161,7 +163,7 @@ def _flows(result: Result, summary: Summary, label: Callable[[str], str]) -> Tab
     jain = summary.jain["jain"].drop_nulls().to_list()
     if jain:
         notes.append(f"Jain's index {Column.of('jain').format(metrics.mean(jain).value)}.")
-    notes += [*spans(result), *unsettled(result)]
+    notes += [*spans(result), *summary.unsettled]
     if len(result.seeds) > 1:
         notes.append(MEANS)
     titles = [Column("Flow or mean of flows" if together else "Flow"), Column("Algorithm")]
