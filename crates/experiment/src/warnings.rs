@@ -71,8 +71,7 @@ impl Experiment {
             let all = DCTCP.into_iter().chain(PRAGUE).chain([UNSEEDED, LIMITED_CAKE]);
             found.extend(all.filter(|warning| lacking.contains(warning)).map(str::to_owned));
         }
-        let of_flows = |flow| self.ignores_marks(flow).or_else(|| self.is_no_l4s_sender(flow));
-        for warning in self.flows.iter().filter_map(of_flows) {
+        for warning in self.flows.iter().filter_map(|flow| self.misuses_ecn(flow)) {
             if !found.contains(&warning) {
                 found.push(warning);
             }
@@ -101,18 +100,24 @@ impl Experiment {
         }
     }
 
-    /// A sentence on a BBR that sends ECT on a path with a queue that marks, and ignores marks.
-    fn ignores_marks(&self, flow: &Flow) -> Option<String> {
-        if flow.transport != "tcp" {
+    /// A sentence on a built-in algorithm that does not answer the marks of its path as its ECN says.
+    fn misuses_ecn(&self, flow: &Flow) -> Option<String> {
+        if flow.transport != "tcp" || !self.crossed_aqms(flow).into_iter().any(marks) {
             return None;
         }
         let algorithm =
             Algorithm::parse(&flow.cc, &ConnectionConfig::new(Time::ZERO, 1448)).ok()?;
-        let max_rtt = algorithm.bbr_ecn_max_rtt()?.as_nanos();
+        match algorithm.bbr_ecn_max_rtt() {
+            Some(max_rtt) => self.ignores_marks(flow, max_rtt.as_nanos()),
+            None => self.is_no_l4s_sender(flow),
+        }
+    }
+
+    /// A sentence on a BBR that sends ECT and ignores marks on paths of more than `max_rtt`, ns.
+    fn ignores_marks(&self, flow: &Flow, max_rtt: u64) -> Option<String> {
         let rtts = flow.rtts.iter().flatten().chain(&flow.rtt);
         let is_ignoring = rtts.map(|rtt| checked(&TIME, rtt)).all(|rtt| rtt > max_rtt)
-            && self.checked_stack(flow).ecn != Ecn::Off
-            && self.crossed_aqms(flow).into_iter().any(marks);
+            && self.checked_stack(flow).ecn != Ecn::Off;
         let paths = match max_rtt {
             0 => "on any path".to_owned(),
             _ => format!("on paths of more than {}", TIME.format(max_rtt)),
@@ -126,16 +131,10 @@ impl Experiment {
         })
     }
 
-    /// A sentence on a Classic algorithm that sends ECT(1) to a queue that marks.
+    /// A sentence on a Classic algorithm that sends ECT(1).
     fn is_no_l4s_sender(&self, flow: &Flow) -> Option<String> {
-        let algorithm =
-            Algorithm::parse(&flow.cc, &ConnectionConfig::new(Time::ZERO, 1448)).ok()?;
-        let is_scalable = ["prague", "dctcp"].into_iter().any(|cc| flow.has_algorithm(cc))
-            || algorithm.bbr_ecn_max_rtt().is_some();
-        let is_misled = flow.transport == "tcp"
-            && !is_scalable
-            && self.checked_stack(flow).ecn == Ecn::L4s
-            && self.crossed_aqms(flow).into_iter().any(marks);
+        let is_scalable = ["prague", "dctcp"].into_iter().any(|cc| flow.has_algorithm(cc));
+        let is_misled = !is_scalable && self.checked_stack(flow).ecn == Ecn::L4s;
         is_misled.then(|| {
             format!(
                 "{} sends ECT(1), which is for L4S senders (RFC 9331, section 4), and answers each of their many marks \
