@@ -96,6 +96,7 @@ simulated retransmit 40 to 128 packets (median 82).
 <!-- not run: takes half an hour, and rewrites this page -->
 ```sh
 sudo dumbbell validate --seed 2 --quick --out held-out
+sudo dumbbell validate --seed 2 --only short-reno-1 --runs 3 --most 3 --out more # and other cells
 .venv/bin/python scripts/pages/linux_held_out_page.py docs held-out
 .venv/bin/python scripts/pages/linux_held_out_page.py docs # beside the kept measurements
 ```

@@ -41,8 +41,9 @@ def validate(
     from dumbbell.checks import linux_cells, linux_grid
 
     cells = linux_cells.matching(only or ["*"], linux_cells.cells(seed, quick=quick))
-    runs = runs or (1 if quick else 3)
-    plan = linux_grid.Plan(cells, runs, max(runs, most or (1 if quick else 9)))
+    usual_runs, usual_most = (1, 1) if quick else (3, 9)
+    runs = runs or usual_runs
+    plan = linux_grid.Plan(cells, runs, max(runs, most or usual_most))
     if measure:
         with progress_bar() as tell:
             how: Options = {"jobs": jobs, "retry_invalid": retry_invalid, "progress": tell}

@@ -129,8 +129,6 @@ def delay_ellipses(
             angle = np.degrees(np.arctan2(directions[1, 0], directions[0, 0]))
             shape = Ellipse((x, y), width, height, angle=angle)
             axes.add_patch(shape).set(facecolor=colour, alpha=0.18, edgecolor=PAPER)
-    axes.set_xlabel("Mean queueing delay (ms), to the right is better")
-    axes.set_ylabel("Throughput (Mbit/s)")
     axes.margins(0.12)
     low, high = _no_less(*axes.get_xlim())
     axes.set_xlim(high, max(low, 0))

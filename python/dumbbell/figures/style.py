@@ -148,19 +148,14 @@ def line_styles(algorithms: Sequence[str]) -> list[LineStyle]:
     markers of their own, as those of the algorithm would tell nothing.
     """
     styles, seen, lines = styles_of(algorithms), Counter[tuple[str, str]](), []
-    looks = {style.look for style in styles.values()}
-    own = _looks_apart(*looks) if len(looks) == 1 and len(algorithms) > 2 else []
+    are_alike = len({style.look for style in styles.values()}) == 1 and len(algorithms) > 2
     for cc in algorithms:
         look = styles[cc].look
-        rank = seen[look]
+        looks = _looks_apart(look) if are_alike else [look] * len(_DASHES)
+        place = min(seen[look], len(looks) - 1)
+        (colour, marker), (width, dash) = looks[place], _DASHES[place % len(_DASHES)]
+        lines.append(LineStyle(colour, width, dash, marker, rank=seen[look]))
         seen[look] += 1
-        if own:
-            colour, marker = own[min(rank, len(own) - 1)]
-            width, dash = _DASHES[min(rank, len(own) - 1) % len(_DASHES)]
-        else:
-            colour, marker = look
-            width, dash = _DASHES[min(rank, len(_DASHES) - 1)]
-        lines.append(LineStyle(colour, width, dash, marker, rank))
     return lines
 
 
