@@ -569,6 +569,12 @@ def test_the_figure_of_delays_has_the_delay_that_is_asked_for(place: Path) -> No
         draw(place / "small", "delay", metric="jain")
 
 
+def test_a_figure_of_one_run_says_how_to_run_a_point_of_a_sweep(place: Path) -> None:
+    said = complaint_of("plot", "small", "windows", cwd=place)
+    assert "windows is a figure of one run; run a point of the sweep" in said
+    assert "dumbbell run FILE --set 'link.bottleneck.rate=...' --set 'flow.*.cc=...'" in said
+
+
 def test_an_axis_of_the_only_flow_is_in_the_table_of_flows(tmp_path: Path) -> None:
     one = ONE_RATE.replace("repeat = 2", 'name = "f"') + '[sweep]\n"flow.f.cc" = ["reno", "bbr"]\n'
     two = one.replace("[sweep]", '[[flow]]\ncc = "cubic"\n[sweep]')

@@ -15,7 +15,7 @@ from dumbbell.figures import labelled, style_of
 from dumbbell.figures.heat import SHADES
 from dumbbell.report.series import pack, short
 from dumbbell.results.summary import MEANS, means
-from dumbbell.sweeps.figures import holds_algorithms, share_column
+from dumbbell.sweeps.chart import holds_algorithms, share_column
 from dumbbell.sweeps.plan import measured
 from dumbbell.sweeps.work import SERIES
 

@@ -21,9 +21,9 @@ from dumbbell.errors import DumbbellError, unknown
 from dumbbell.experiment.model import Experiment
 from dumbbell.results.result import Result
 from dumbbell.results.summary import in_notebook, means
+from dumbbell.sweeps.chart import VALUE, chart_of
 from dumbbell.sweeps.dataset import Dataset, is_dataset
 from dumbbell.sweeps.drive import run_sweep
-from dumbbell.sweeps.figures import VALUE, chart_of
 from dumbbell.sweeps.plan import Axis, Sweep
 
 if TYPE_CHECKING:
