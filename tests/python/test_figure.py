@@ -180,7 +180,7 @@ def test_a_result_is_drawn_over_another_of_the_same_flows(result: Path, tmp_path
     slower = tmp_path / "slower"
     pair = dumbbell.Experiment.parse(PAIR)
     dumbbell.run(pair.override("link.bottleneck.rate=5 Mbit/s"), out=slower)
-    plot_folder(result, "windows", beside=slower, out=tmp_path / "over.svg")
+    plot_folder(result, "windows", beside=[slower], out=tmp_path / "over.svg")
     drawn = (tmp_path / "over.svg").read_text()
     assert "slower" in drawn
     plot_folder(result, "windows", out=tmp_path / "alone.svg")
@@ -189,13 +189,34 @@ def test_a_result_is_drawn_over_another_of_the_same_flows(result: Path, tmp_path
     )
 
 
+def test_completion_times_of_several_results_are_lines_of_one_figure(tmp_path: Path) -> None:
+    keys = 'arrivals = "poisson(load=0.3)"\nsizes = "constant(size=20 kB)"\n'
+    text = PAIR.partition("[[flow]]")[0] + f'[[flow]]\nname = "web"\ncc = "cubic"\n{keys}'
+    queues = {name: tmp_path / name for name in ("droptail", "codel", "pie")}
+    for aqm, folder in queues.items():
+        web = dumbbell.Experiment.parse(text)
+        aqms = [] if aqm == "droptail" else [f"link.bottleneck.aqm={aqm}"]
+        dumbbell.run(web.override(*aqms), out=folder)
+    results = {name: dumbbell.Result.load(folder) for name, folder in queues.items()}
+    first = results.pop("droptail")
+    with figures.styled():
+        figure = draw(first, "completion-times", beside=results, label="droptail")
+    lines = figure.axes[0].lines
+    assert [line.get_label() for line in lines] == [*queues]
+    assert len({(line.get_color(), line.get_linestyle()) for line in lines}) == 3
+    first_folder, *others = queues.values()
+    plot_folder(first_folder, "completion-times", beside=others, out=tmp_path / "times.svg")
+    with pytest.raises(DumbbellError, match="codel, pie are several results; leave all but one"):
+        plot_folder(first_folder, "windows", beside=others)
+
+
 def test_results_of_other_flows_are_not_drawn_over_each_other(result: Path, tmp_path: Path) -> None:
     one = tmp_path / "one"
     dumbbell.run(dumbbell.Experiment.parse(PAIR.rsplit("[[flow]]", 4)[0]), out=one)
     with pytest.raises(DumbbellError, match="beside: has the flows flow-1, and the other result"):
-        plot_folder(result, "windows", beside=one)
+        plot_folder(result, "windows", beside=[one])
     with pytest.raises(DumbbellError, match="--beside: is for figures of a result"):
-        plot_folder(tmp_path / "tein2", "7", beside=one)
+        plot_folder(tmp_path / "tein2", "7", beside=[one])
 
 
 def test_flows_of_other_algorithms_that_lie_behind_are_in_the_legend(result: Path) -> None:
@@ -204,7 +225,7 @@ def test_flows_of_other_algorithms_that_lie_behind_are_in_the_legend(result: Pat
     for change, more in (("flow.flow-1.cc=bbr3", 5), ("link.*.delay=20 ms", 1)):
         other = dumbbell.run(pair.override(change))
         with figures.styled():
-            drawn = draw(run, "throughputs", beside=("other", other))
+            drawn = draw(run, "throughputs", beside={"other": other})
         legend = drawn.axes[0].get_legend()
         assert legend is not None
         shown = [text.get_text() for text in legend.get_texts()]

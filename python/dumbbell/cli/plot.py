@@ -16,6 +16,8 @@ from dumbbell.experiment.files import writing
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from dumbbell.results.result import Result
+
 Format = Literal["svg", "png", "pdf"]
 
 _COLUMNS: Final = {"single": 3.5, "double": 7.16}
@@ -56,8 +58,8 @@ def plot_folder(
     ] = None,
     seed: Annotated[int | None, Option(help="Seed of a result; default: the first.")] = None,
     beside: Annotated[
-        Path | None,
-        Option(metavar="FOLDER", help="Another result of the same flows, pale behind it."),
+        list[Path] | None,
+        Option(metavar="FOLDER", help="Another result of the same flows; several for transfers."),
     ] = None,
     x: Annotated[str | None, Option(help="Axis of a sweep from left to right.")] = None,
     y: Annotated[str | None, Option(help="Axis from bottom to top.")] = None,
@@ -94,7 +96,7 @@ def plot_folder(
         elif of == "paper":
             figure, stem = _of_paper(folder, name)
         else:
-            figure, stem = _of_result(folder, name or "overview", inches, seed, beside)
+            figure, stem = _of_result(folder, name or "overview", inches, seed, beside or [])
     stem = out or stem
     fine = {"dpi": figures.FINE} if kind or width else {}
     with writing(_file(stem, kind) if kind else stem):
@@ -124,7 +126,7 @@ def _refuse_choices(
     of: str | None,
     choices: dict[str, str | None],
     seed: int | None,
-    beside: Path | None,
+    beside: list[Path] | None,
 ) -> None:
     """Refuses options that are for figures of another kind of folder."""
     given = [key for key, value in choices.items() if value is not None]
@@ -133,7 +135,7 @@ def _refuse_choices(
     if seed is not None and of == "sweep":
         problem = "is for figures of a result; choose runs with --where 'seed = 1'"
         raise DumbbellError(f"--seed: {problem}")
-    if beside is not None and of != "result":
+    if beside and of != "result":
         raise DumbbellError(f"--beside: is for figures of a result, which {folder} is not")
 
 
@@ -192,7 +194,7 @@ def _slug(metric: str) -> str:
 
 
 def _of_result(
-    folder: Path, name: str, width: float | None, seed: int | None, beside: Path | None
+    folder: Path, name: str, width: float | None, seed: int | None, beside: list[Path]
 ) -> tuple[Figure, Path]:
     from dumbbell import figures
     from dumbbell.figures.result import FIGURES, MOST_FLOWS, draw
@@ -207,14 +209,22 @@ def _of_result(
     count = len(result.flow_names)
     if count > MOST_FLOWS:
         print_warnings([f"{folder}: the first {MOST_FLOWS} of {count} flows are drawn"])
-    other = None
-    if beside is not None:
-        found = Result.load(beside)
-        other = (found.source if "kernel" in found.meta else beside.name, found)
-    figure = draw(result, name, width=width or figures.PAGE, seed=seed, beside=other)
+    runs = [result, *map(Result.load, beside)]
+    label, *labels = _labels([folder, *beside], runs)
+    others = dict(zip(labels, runs[1:], strict=True))
+    inches = width or figures.PAGE
+    figure = draw(result, name, width=inches, seed=seed, beside=others, label=label)
     if name not in FIGURES:
         return figure, folder / f"internal-{file_name(name)}"
     return figure, folder / ("figure" if name == "overview" else name)
+
+
+def _labels(folders: list[Path], results: list[Result]) -> list[str]:
+    """What results are called in a figure: by their kernel or folder, if that tells them apart."""
+    first, *others = folders
+    kernels = [result.source if "kernel" in result.meta else "" for result in results[1:]]
+    labels = [first.name, *(of or at.name for of, at in zip(kernels, others, strict=True))]
+    return labels if len(set(labels)) == len(labels) else list(map(str, folders))
 
 
 def _kind(folder: Path) -> str | None:

@@ -162,7 +162,7 @@ def _show_both(simulated: Result, real: Result, folder: Path, beside: Path) -> N
         output.print_table("Transfers", table)
     _tell_invalid(every)
     with figures.styled(), writing(folder / "both.svg"):
-        figure = draw(simulated, beside=(real.source, real))
+        figure = draw(simulated, beside={real.source: real})
         written = figures.save(figure, folder / "both", ["svg", "png"])
     output.print_line(f"\nThe results are in {folder} and {beside}; the figure is {written[0]}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
@@ -13,7 +14,7 @@ from dumbbell.figures import FAINT, INK
 from dumbbell.figures.timeline import legend_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from matplotlib.axes import Axes
 
@@ -38,6 +39,7 @@ FIGURES: Final = {
 """The figures of a result: name and what it shows."""
 
 MOST_FLOWS: Final = 12  # more flows than this cannot be told apart: the first ones are drawn
+_NONE: Final[Mapping[str, SampledRuns]] = MappingProxyType({})
 _OVERVIEW: Final = ("windows", "throughputs", "states", "round-trips", "queues")
 
 
@@ -47,7 +49,8 @@ def draw(
     *,
     width: float = figures.PAGE,
     seed: int | None = None,
-    beside: tuple[str, SampledRuns] | None = None,
+    beside: Mapping[str, SampledRuns] = _NONE,
+    label: str = "",
     make: Callable[..., Figure] = Figure,
 ) -> Figure:
     """Draws a figure of one seed of a result, the first valid one if not given.
@@ -55,10 +58,14 @@ def draw(
     The panels share their time axis. If all seeds are invalid, the figure says so; if there are
     several, it says which it shows. Another result of the same flows, with its name in the legend,
     may lie `beside` it: wide and pale, behind its lines; if it has other algorithms, the legend has
-    its flows. `make` makes an empty figure.
+    its flows. Completion times may be beside those of several results; `label` then names those of
+    this one. `make` makes an empty figure.
     """
     run, rows = _choose(result, name, seed)
-    other = None if beside is None else (beside[0], _choose_beside(run, beside[1]))
+    if len(beside) > 1 and name != "completion-times":
+        problem = f"{', '.join(beside)} are several results; leave all but one out"
+        raise DumbbellError(f"beside: {problem}, or draw completion-times")
+    others = {name: _choose_beside(run, other) for name, other in beside.items()}
     heights = [_height(run, part, width, alone=len(rows) == 1) for part, _ in rows]
     figure, grid = figures.panels(
         len(rows),
@@ -68,7 +75,7 @@ def draw(
         row_heights=heights,
         make=make,
     )
-    _draw_panels([axes for [axes] in grid], rows, result, run, other)
+    _draw_panels([axes for [axes] in grid], rows, result, {label: run} | others)
     return figure
 
 
@@ -86,7 +93,7 @@ def plot(
         problem = f'"{kind}" has {len(rows)} panels, and ax is one'
         raise DumbbellError(f"{problem}; leave ax out, or draw one: {', '.join(_OVERVIEW)}")
     with figures.styled():
-        _draw_panels([axes], rows, result, run)
+        _draw_panels([axes], rows, result, {"": run})
     return axes
 
 
@@ -161,20 +168,25 @@ def _draw_panels(
     panels: Sequence[Axes],
     rows: Sequence[Panel],
     result: SampledRuns,
-    run: SampledRuns,
-    beside: tuple[str, SampledRuns] | None = None,
+    runs: Mapping[str, SampledRuns],
 ) -> None:
-    """Draws each panel, the legend above the first, the seed below the last."""
+    """Draws each panel, the legend above the first, the seed below the last.
+
+    The first of `runs` is of the result, the others are beside it.
+    """
+    run, *others = runs.values()
     several_links = run.links["link"].n_unique() > 1
     for axes, (part, link) in zip(panels, rows, strict=True):
-        if beside is not None and part != "states":
-            label, other = beside
-            _draw_panel(axes, other, part, link)
-            _pale(axes, label, each=_algorithms(other) != _algorithms(run))
+        if part == "completion-times":
+            _draw_completion_times(axes, runs)
+            continue
+        for label, other in zip([*runs][1:], others, strict=True):
+            if part != "states":
+                _draw_panel(axes, other, part, link)
+                _pale(axes, label, each=_algorithms(other) != _algorithms(run))
         _draw_panel(axes, run, part, link)
-        if part != "completion-times":
-            axes.set_xlabel("")
-            _shade_warmup(axes, run, named=axes is panels[0])
+        axes.set_xlabel("")
+        _shade_warmup(axes, run, named=axes is panels[0])
         if link is not None and several_links and part != "internal":
             axes.set_ylabel(f"{figures.named(link)}\n{axes.get_ylabel()}")
     first, last = panels[0], panels[-1]
@@ -234,8 +246,6 @@ def _draw_panel(axes: Axes, run: SampledRuns, part: str, link: str | None) -> No
     elif part == "round-trips":
         figures.flows(axes, _flows(run, run.series), "srtt", scale=1e3)
         axes.set_ylabel("RTT (ms)")
-    elif part == "completion-times":
-        _draw_completion_times(axes, run)
     elif part == "internal":
         _draw_internal(axes, run, str(link))
     elif part == "frame-delays":
@@ -267,15 +277,23 @@ def _draw_capacity(axes: Axes, run: SampledRuns, link: str | None) -> None:
     axes.plot(t, sent, color=INK, linewidth=0.8, linestyle=(0, (1, 1.2)), label="sent by the link")
 
 
-def _draw_completion_times(axes: Axes, run: SampledRuns) -> None:
+def _draw_completion_times(axes: Axes, runs: Mapping[str, SampledRuns]) -> None:
     """Draws the distribution of completion times of each flow that consists of many transfers.
 
     It does not reach 1 if the longest are not complete.
     """
-    times = metrics.completion_times(run).sort("elapsed", pl.col("took").is_null())
-    share = 1 - metrics.survival(pl.col("elapsed")).over("flow")
-    shown = times.with_columns(t=pl.col("took") * 1e3, share=share).drop_nulls("took")
-    figures.flows(axes, _flows(run, shown), "share", scale=1.0)
+    tables = []
+    for label, run in runs.items():
+        times = metrics.completion_times(run).sort("elapsed", pl.col("took").is_null())
+        share = 1 - metrics.survival(pl.col("elapsed")).over("flow")
+        shown = times.with_columns(t=pl.col("took") * 1e3, share=share).drop_nulls("took")
+        named = _flows(run, shown).cast({"flow": pl.String, "cc": pl.String})
+        if len(runs) > 1:
+            is_one = named["flow"].n_unique() == 1
+            both = pl.lit(label) if is_one else pl.format("{}: {}", pl.lit(label), "name")
+            named = named.with_columns(name=both)
+        tables.append(named)
+    figures.flows(axes, pl.concat(tables), "share", scale=1.0)
     for line in axes.lines:
         line.set_markevery(0.15)
     axes.set_xscale("log")
