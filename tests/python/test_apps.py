@@ -42,6 +42,17 @@ def test_a_small_response_takes_a_round_trip_and_the_time_of_its_bytes() -> None
     assert times["slowdown"].to_numpy() == pytest.approx(expected / (0.04 + 1448 * 8 / 10e6))
 
 
+def test_messages_have_the_bytes_that_are_asked_for_and_no_more() -> None:
+    # A response of 2,000 bytes is a packet of 1,448 and one of 552 bytes, each with 52 of headers.
+    result = run("1 Mbit/s", "10 s", app="requests", sizes="constant(size=2000 B)")
+    took = metrics.completion_times(result)["took"].drop_nulls()
+    assert took[5] == pytest.approx(0.04 + 8 * (2000 + 2 * 52) / 1e6, abs=1e-3)
+    for delivered in result.flows.select("received", "delivered").row(0):
+        assert 0 <= delivered - 2000 * len(took) <= 2000
+    series = result.series["delivered"].to_list()
+    assert series == sorted(series)
+
+
 def test_large_responses_keep_the_window_of_the_connection() -> None:
     result = run(app="requests", sizes="constant(size=1 MB)", duration="20 s")
     took = metrics.completion_times(result).drop_nulls("took")["took"]

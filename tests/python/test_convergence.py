@@ -72,6 +72,12 @@ def test_flows_are_fair_from_the_first_window_that_begins_ten_fair_ones() -> Non
     assert fair_time([unfair] * 50) is None
 
 
+def test_windows_in_which_nothing_is_delivered_are_neither_fair_nor_unfair() -> None:
+    unfair, fair, none = [1.0, 9.0], [5.0, 5.0], [0.0, 0.0]
+    assert fair_time([unfair] * 3 + [none] * 12 + [unfair] * 3) is None
+    assert fair_time([unfair] * 3 + [fair] * 4 + [none] * 3 + [fair] * 4) == 3
+
+
 def test_the_bound_of_fairness_is_a_jains_index_of_95_percent() -> None:
     # Rates 1 and x: index (1 + x)^2 / (2 (1 + x^2)) is 0.95 at x = 0.6268.
     assert fair_time([[1, 0.63]] * 10) == 0

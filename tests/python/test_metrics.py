@@ -216,6 +216,7 @@ def test_harm_is_the_share_of_a_performance_that_is_lost() -> None:
 def test_harm_to_what_is_better_the_less_there_is_of_it() -> None:
     assert metrics.harm(40, 160, more_is_better=False) == pytest.approx(0.75)
     assert metrics.harm(0, 0, more_is_better=False) == 0
+    assert metrics.harm(0.01, 0, more_is_better=False) == -math.inf
 
 
 def test_harm_between_what_cannot_be_measured_is_an_error() -> None:

@@ -173,6 +173,10 @@ def test_responsiveness_of_an_idle_path_is_its_round_trips_per_minute() -> None:
     probes = Flow(name="ping", cc="cubic", **ping)  # type: ignore[arg-type]
     idle = dumbbell.run(Experiment(links=[link], flows=[probes], duration="10 s"))
     assert metrics.responsiveness(idle)["rpm"].item() == pytest.approx(1500, rel=0.002)
+    # A response to a request needs no handshake.
+    asks = Flow(name="ask", cc="cubic", app="requests(think=200 ms)", sizes="constant(size=1 B)")
+    asked = dumbbell.run(Experiment(links=[link], flows=[asks], duration="10 s"))
+    assert metrics.responsiveness(asked)["rpm"].item() == pytest.approx(1500, rel=0.002)
     # A full queue of 1 BDP doubles the round-trip time.
     bulk = Flow(name="bulk", cc="cubic")
     loaded = dumbbell.run(Experiment(links=[link], flows=[probes, bulk], duration="60 s"))

@@ -205,9 +205,8 @@ fn tcp_endpoints(config: SenderConfig) -> [AnyHost; 2] {
 /// The same with a sender that `adapt` changes.
 fn tcp_endpoints_with(config: SenderConfig, adapt: impl FnOnce(Sender) -> Sender) -> [AnyHost; 2] {
     let stack = Arc::clone(&config.stack);
-    let (mss, bytes) = (u64::from(stack.mss), config.bytes.unwrap_or(u64::MAX));
     let sender = adapt(Sender::new(config));
-    let sender = TcpHost::Sender(Box::new(TcpSender { sender, mss, bytes }));
+    let sender = TcpHost::Sender(Box::new(TcpSender { sender }));
     let receiver = TcpHost::Receiver(Box::new(Receiver::new(stack)));
     [sender, receiver].map(AnyHost::Tcp)
 }

@@ -67,21 +67,21 @@ impl SimEndpoint for MultipathHost {
 
 /// Fills a connection's row with the sums over its subflows. Quantities without a sum become NaN;
 /// `delivered` comes from the connection's own acknowledgements.
-fn sample_connection(sender: &MultipathSender, mss: u64, row: &mut SeriesRow) {
+fn sample_connection(sender: &MultipathSender, row: &mut SeriesRow) {
     *row = row.of_several();
     for subflow in 0..sender.ports() {
         let mut of = SeriesRow::default();
-        fill_series_row(&sender.subflow_stats(subflow), mss, u64::MAX, &mut of);
+        fill_series_row(&sender.subflow_stats(subflow), 0, &mut of);
         row.add(&of);
     }
     row.delivered = sender.stats().acked_bytes;
 }
 
-fn finish_connection(sender: &MultipathSender, mss: u64, row: &mut FlowRow) {
+fn finish_connection(sender: &MultipathSender, row: &mut FlowRow) {
     let (mut sum, mut samples) = (0.0, 0);
     for stats in (0..sender.ports()).map(|subflow| sender.subflow_stats(subflow)) {
         let mut of = FlowRow::default();
-        fill_flow_row(&stats, mss, u64::MAX, &mut of);
+        fill_flow_row(&stats, 0, &mut of);
         row.add(&of);
         sum += stats.rtt_sum.0;
         samples += stats.rtt_sum.1;
@@ -95,14 +95,14 @@ fn finish_connection(sender: &MultipathSender, mss: u64, row: &mut FlowRow) {
 impl Sampled for MultipathHost {
     fn sample(&self, row: &mut SeriesRow) {
         match self {
-            MultipathHost::Sender { sender, mss } => sample_connection(sender, *mss, row),
+            MultipathHost::Sender { sender, .. } => sample_connection(sender, row),
             MultipathHost::Receiver(receiver) => row.received = receiver.received_bytes(),
         }
     }
 
     fn finish(&self, row: &mut FlowRow) {
         match self {
-            MultipathHost::Sender { sender, mss } => finish_connection(sender, *mss, row),
+            MultipathHost::Sender { sender, .. } => finish_connection(sender, row),
             MultipathHost::Receiver(receiver) => row.received = receiver.received_bytes(),
         }
     }
@@ -124,8 +124,9 @@ impl Sampled for MultipathHost {
     fn sample_subflow(&self, subflow: u8, row: &mut SeriesRow) {
         match self {
             MultipathHost::Sender { sender, mss } => {
-                fill_series_row(&sender.subflow_stats(subflow), *mss, u64::MAX, row);
-                row.delivered = row.delivered.saturating_sub(sender.subflow_shortfall(subflow));
+                let (stats, short) =
+                    (sender.subflow_stats(subflow), sender.subflow_shortfall(subflow));
+                fill_series_row(&stats, (stats.delivered * *mss).saturating_sub(short), row);
             }
             MultipathHost::Receiver(receiver) => {
                 row.received = receiver.subflow_stats(subflow).bytes
@@ -136,8 +137,9 @@ impl Sampled for MultipathHost {
     fn finish_subflow(&self, subflow: u8, row: &mut FlowRow) {
         match self {
             MultipathHost::Sender { sender, mss } => {
-                fill_flow_row(&sender.subflow_stats(subflow), *mss, u64::MAX, row);
-                row.delivered = row.delivered.saturating_sub(sender.subflow_shortfall(subflow));
+                let (stats, short) =
+                    (sender.subflow_stats(subflow), sender.subflow_shortfall(subflow));
+                fill_flow_row(&stats, (stats.delivered * *mss).saturating_sub(short), row);
                 row.completed = None;
             }
             MultipathHost::Receiver(receiver) => {

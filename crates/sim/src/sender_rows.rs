@@ -21,9 +21,8 @@ fn ca_state_code(state: CaState) -> u8 {
     }
 }
 
-/// Fills in a sender's current state. Packets carry `mss` bytes of payload; `total_bytes` bounds
-/// the delivered bytes.
-pub fn fill_series_row(stats: &SenderStats, mss: u64, total_bytes: u64, row: &mut SeriesRow) {
+/// Fills in a sender's current state; `delivered` is in bytes.
+pub fn fill_series_row(stats: &SenderStats, delivered: u64, row: &mut SeriesRow) {
     let pacing_rate = stats.pacing_rate.map_or(f64::NAN, |rate| rate.bits_per_sec());
     *row = SeriesRow {
         cwnd: stats.cwnd as f32,
@@ -37,20 +36,20 @@ pub fn fill_series_row(stats: &SenderStats, mss: u64, total_bytes: u64, row: &mu
         sent: stats.sent,
         retransmitted: stats.retransmitted,
         lost: stats.lost,
-        delivered: (stats.delivered * mss).min(total_bytes),
+        delivered,
         ca_state: ca_state_code(stats.ca_state),
         ..*row
     };
 }
 
 /// Fills in a sender's state at the end of the run; arguments as [`fill_series_row`].
-pub fn fill_flow_row(stats: &SenderStats, mss: u64, total_bytes: u64, row: &mut FlowRow) {
+pub fn fill_flow_row(stats: &SenderStats, delivered: u64, row: &mut FlowRow) {
     *row = FlowRow {
         completed: stats.completed.map(Time::as_secs_f64),
         sent: stats.sent,
         retransmitted: stats.retransmitted,
         lost: stats.lost,
-        delivered: (stats.delivered * mss).min(total_bytes),
+        delivered,
         timeouts: stats.timeouts,
         recoveries: stats.recoveries,
         spurious: stats.spurious,

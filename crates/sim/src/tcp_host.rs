@@ -15,13 +15,10 @@ pub(crate) enum TcpHost {
     Receiver(Box<Receiver>),
 }
 
-/// A sender and the units of its bytes; aligned to use as few cache lines as possible.
+/// A sender, aligned to use as few cache lines as possible.
 #[repr(align(64))]
 pub(crate) struct TcpSender {
     pub(crate) sender: Sender,
-    pub(crate) mss: u64,
-    /// Total bytes to deliver.
-    pub(crate) bytes: u64,
 }
 
 impl Endpoint for TcpHost {
@@ -73,7 +70,7 @@ impl Sampled for TcpHost {
     fn sample(&self, row: &mut SeriesRow) {
         match self {
             TcpHost::Sender(source) => {
-                fill_series_row(&source.sender.stats(), source.mss, source.bytes, row);
+                fill_series_row(&source.sender.stats(), source.sender.delivered_bytes(), row);
             }
             TcpHost::Receiver(receiver) => row.received = receiver.stats().bytes,
         }
@@ -82,7 +79,7 @@ impl Sampled for TcpHost {
     fn finish(&self, row: &mut FlowRow) {
         match self {
             TcpHost::Sender(source) => {
-                fill_flow_row(&source.sender.stats(), source.mss, source.bytes, row);
+                fill_flow_row(&source.sender.stats(), source.sender.delivered_bytes(), row);
             }
             TcpHost::Receiver(receiver) => row.received = receiver.stats().bytes,
         }

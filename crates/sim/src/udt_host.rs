@@ -66,6 +66,11 @@ impl UdtHost {
         UdtHost { state: UdtState::Connected(connection), bytes, payload }
     }
 
+    /// Bytes delivered, in any order.
+    fn delivered(&self, packets: u64) -> u64 {
+        (packets * self.payload).min(self.bytes)
+    }
+
     /// The end that listens and receives.
     pub(crate) fn server(options: TransportOptions, algorithm: Algorithm, seed: u64) -> UdtHost {
         let payload = u64::from(options.max_payload());
@@ -161,14 +166,14 @@ impl SimEndpoint for UdtHost {}
 impl Sampled for UdtHost {
     fn sample(&self, row: &mut SeriesRow) {
         match self.sender().filter(|_| self.bytes > 0) {
-            Some(stats) => fill_series_row(&stats, self.payload, self.bytes, row),
+            Some(stats) => fill_series_row(&stats, self.delivered(stats.delivered), row),
             None => row.received = self.received(),
         }
     }
 
     fn finish(&self, row: &mut FlowRow) {
         match self.sender().filter(|_| self.bytes > 0) {
-            Some(stats) => fill_flow_row(&stats, self.payload, self.bytes, row),
+            Some(stats) => fill_flow_row(&stats, self.delivered(stats.delivered), row),
             None => row.received = self.received(),
         }
     }

@@ -36,6 +36,11 @@ const COMP_SACK_SLACK: Span = Span::from_micros(100);
 const TIMESTAMP_TICK: u32 = 1_000;
 
 const NO_PACKET: u32 = u32::MAX;
+/// A tick of the clock for gaps between packets is 2^22 ns, about a jiffy of Linux with 250 Hz. Gaps count
+/// modulo 275 s.
+const TICK_BITS: u32 = 22;
+/// Ticks of the least gap that may be longer than a timeout: 200 ms, the kernel's minimum.
+const LEAST_GAP: u16 = 47;
 
 /// SACK blocks beyond which a compressed acknowledgement is sent (`TCP_SACK_BLOCKS_EXPECTED`): the
 /// option has space for three, and a block that falls out would never be reported.
@@ -45,7 +50,6 @@ const SACK_BLOCKS_EXPECTED: usize = 2;
 #[repr(align(64))]
 pub struct Receiver {
     stack: Arc<Stack>,
-    is_open: bool,
     /// Next packet expected (RCV.NXT).
     rcv_nxt: u32,
     out_of_order: RangeSet,
@@ -53,9 +57,14 @@ pub struct Receiver {
     sack_blocks: SackBlocks,
     /// A packet that arrived twice, to be reported by D-SACK; `NO_PACKET` if there is none.
     dsack: u32,
-    /// The last packet, the only one whose payload is not an MSS: its number and payload.
-    last_segment: (u32, u16),
+    /// The latest packet whose payload is not an MSS: its number and payload.
+    short_segment: u32,
+    short_payload: u16,
+    /// By how many bytes those before it are shorter than full ones.
+    shortfall: u32,
     unacked: u32,
+    /// When the latest packet arrived in order, in units of [`TICK_BITS`] (`lrcvtime`).
+    received_at: u16,
     /// Quick ACKs left (`icsk_ack.quick`). While the window grows they do not end: each packet that
     /// lets it grow sets the lowest bit (`tcp_grow_window`).
     quick_acks: u16,
@@ -113,13 +122,15 @@ impl Receiver {
     pub fn new(stack: Arc<Stack>) -> Receiver {
         let window = ReceiveWindow::new(&stack);
         Receiver {
-            is_open: false,
             rcv_nxt: 0,
             out_of_order: RangeSet::default(),
             sack_blocks: SackBlocks::default(),
             dsack: NO_PACKET,
-            last_segment: (NO_PACKET, 0),
+            short_segment: NO_PACKET,
+            short_payload: 0,
+            shortfall: 0,
             unacked: 0,
+            received_at: 0,
             quick_acks: window.quick_acks(&stack),
             ack_at: Time::MAX,
             reply: None,
@@ -140,6 +151,11 @@ impl Receiver {
     /// The receive window of a subflow.
     pub(crate) fn window(&self) -> &ReceiveWindow {
         &self.window
+    }
+
+    /// Whether a SYN has arrived.
+    fn is_open(&self) -> bool {
+        !matches!(self.handshake, Handshake::Listen)
     }
 
     /// Whether the handshake is complete and no data has arrived.
@@ -175,14 +191,51 @@ impl Receiver {
 
     /// Counters.
     pub fn stats(&self) -> ReceiverStats {
-        let (mss, (number, payload)) = (u64::from(self.stack.mss), self.last_segment);
-        let missing = if number < self.rcv_nxt { mss - u64::from(payload) } else { 0 };
         let packets = u64::from(self.rcv_nxt);
-        ReceiverStats { bytes: packets * mss - missing, packets }
+        let full = packets * u64::from(self.stack.mss);
+        let short = self.shortfall.saturating_add(self.latest_shortfall());
+        ReceiverStats { bytes: full - u64::from(short), packets }
+    }
+
+    /// By how many bytes the latest packet whose payload is not an MSS is shorter, if it is in order.
+    fn latest_shortfall(&self) -> u32 {
+        let is_in_order = self.short_segment < self.rcv_nxt;
+        if is_in_order { u32::from(self.stack.mss - self.short_payload) } else { 0 }
+    }
+
+    /// Notes when a packet arrived in order. After a gap longer than the retransmission timeout, quick
+    /// ACKs follow: the sender had a timeout, or was idle (`tcp_event_data_recv`).
+    #[inline]
+    fn note_time(&mut self, now: Time) {
+        let tick = (now.as_nanos() >> TICK_BITS) as u16;
+        let gap = tick.wrapping_sub(self.received_at);
+        self.received_at = tick;
+        if gap >= LEAST_GAP {
+            self.on_gap(gap);
+        }
+    }
+
+    #[cold]
+    fn on_gap(&mut self, gap: u16) {
+        // The receiver has one sample, that of the handshake (RFC 6298, 2.2).
+        let Handshake::Rtt(rtt) = self.handshake else { return };
+        let rto = (rtt * 3).max(rtt + Span::from_nanos(self.stack.min_rto_ns));
+        if Span::from_nanos(u64::from(gap) << TICK_BITS) > rto {
+            self.quick_acks = self.quick_acks.max(self.window.quick_acks(&self.stack));
+        }
+    }
+
+    /// Notes a packet whose payload is not an MSS: the last of the flow, or of a message, which is written
+    /// when all before it is delivered.
+    #[cold]
+    fn on_short_segment(&mut self, number: u32, payload: u16) {
+        if self.short_segment == NO_PACKET || number > self.short_segment {
+            self.shortfall = self.shortfall.saturating_add(self.latest_shortfall());
+            (self.short_segment, self.short_payload) = (number, payload);
+        }
     }
 
     fn on_syn(&mut self, now: Time, segment: &Segment) {
-        self.is_open = true;
         self.ts_recent = segment.timestamp;
         if matches!(self.handshake, Handshake::Listen) {
             self.handshake = Handshake::SynAckSent(now);
@@ -215,7 +268,7 @@ impl Receiver {
         let ecn_ack_now = self.update_ecn(segment);
         let payload = segment.size - self.stack.header;
         if payload != self.stack.mss {
-            self.last_segment = (segment.number, payload);
+            self.on_short_segment(segment.number, payload);
         }
         // RFC 7323, 4.3: SEG.SEQ <= Last.ACK.sent. So the echo is of the first segment that a delayed
         // acknowledgement covers. Linux drops a segment that ends before that (`tcp_sequence`).
@@ -234,6 +287,7 @@ impl Receiver {
                 self.quick_acks |= u16::from(window_grows);
             }
             self.unacked += 1;
+            self.note_time(now);
             if !self.out_of_order.is_empty() {
                 self.ack_out_of_order(now);
             } else if self.unacked >= 2
@@ -462,9 +516,9 @@ impl Endpoint for Receiver {
     fn handle(&mut self, now: Time, segment: &Segment) {
         if segment.flags.contains(Flags::SYN) {
             self.on_syn(now, segment);
-        } else if self.is_open && segment.is_ack() {
+        } else if self.is_open() && segment.is_ack() {
             self.on_third_ack(now, segment);
-        } else if self.is_open {
+        } else if self.is_open() {
             self.on_data(now, segment);
         }
     }

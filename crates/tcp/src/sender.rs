@@ -81,6 +81,17 @@ enum Source {
     Dialogue(Conversation),
 }
 
+/// What an acknowledgement lets the sender retransmit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rexmit {
+    /// Nothing (Linux `REXMIT_NONE`).
+    None,
+    /// What is lost (Linux `REXMIT_LOST`).
+    Lost,
+    /// New packets go before retransmissions: F-RTO's step 2b (Linux `REXMIT_NEW`).
+    New,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ConnectionState {
     /// The SYN or the SYN-ACK is outstanding.
@@ -138,8 +149,7 @@ pub struct Sender {
     undo: Undo,
     /// F-RTO (RFC 5682) may still find the last timeout spurious (Linux `tp->frto`).
     frto: bool,
-    /// F-RTO's step 2b: new packets go before retransmissions (Linux `REXMIT_NEW`).
-    frto_send_new: bool,
+    rexmit: Rexmit,
     /// Whether the retransmission timer expired since the cumulative acknowledgement advanced
     /// (Linux `icsk_retransmits > 0`).
     rto_since_advance: bool,
@@ -231,7 +241,7 @@ impl Sender {
             high_seq: 0,
             undo: Undo::default(),
             frto: false,
-            frto_send_new: false,
+            rexmit: Rexmit::Lost,
             rto_since_advance: false,
             window_end: 0,
             ts_recent: 0,
@@ -265,7 +275,7 @@ impl Sender {
     #[must_use]
     pub fn with_dialogue(mut self, dialogue: Box<dyn Dialogue>) -> Sender {
         self.application = Some(Box::new(Source::Dialogue(Conversation::new(dialogue))));
-        (self.bytes, self.packets) = (None, 0);
+        (self.bytes, self.packets) = (Some(0), 0);
         self
     }
 
@@ -293,10 +303,13 @@ impl Sender {
         }
     }
 
-    /// Payload bytes cumulatively acknowledged.
-    pub fn acked_bytes(&self) -> u64 {
-        let acked = u64::from(self.scoreboard.una()) * u64::from(self.stack.mss);
-        self.bytes.map_or(acked, |bytes| acked.min(bytes))
+    /// Payload bytes delivered, in any order.
+    pub fn delivered_bytes(&self) -> u64 {
+        let delivered = self.path.delivered * u64::from(self.stack.mss);
+        if let Some(Source::Dialogue(dialogue)) = self.application.as_deref() {
+            return (delivered - dialogue.shortfall).min(dialogue.written);
+        }
+        self.bytes.map_or(delivered, |bytes| delivered.min(bytes))
     }
 
     /// Reports the algorithm's internal variables.
@@ -431,7 +444,7 @@ impl Sender {
     fn on_all_delivered(&mut self) {
         let now = self.path.now;
         let is_over = match self.application.as_deref_mut() {
-            Some(Source::Dialogue(dialogue)) => dialogue.on_delivered(now, self.stack.mss),
+            Some(Source::Dialogue(dialogue)) => dialogue.on_delivered(now),
             _ => true,
         };
         self.completed = is_over.then_some(now);

@@ -11,6 +11,9 @@ pub(crate) struct Undo {
     undo_retrans: Option<u32>,
     /// Timestamp of the first retransmission.
     retrans_stamp: Option<u32>,
+    /// Whether congestion was echoed in the episode: its reduction stays, whether or not packets were
+    /// lost (`prior_ssthresh` is 0).
+    keeps_reduction: bool,
 }
 
 impl Undo {
@@ -19,6 +22,7 @@ impl Undo {
     /// original of the episode before.
     pub(crate) fn init(&mut self, una: u32, retrans_out: u32, probe: bool) {
         self.undo_marker = Some(una);
+        self.keeps_reduction = false;
         let may_be_duplicates = retrans_out + u32::from(probe);
         self.undo_retrans = (may_be_duplicates > 0).then_some(may_be_duplicates);
         if retrans_out == 0 {
@@ -30,6 +34,16 @@ impl Undo {
     pub(crate) fn clear(&mut self) {
         self.undo_marker = None;
         self.undo_retrans = None;
+    }
+
+    /// Congestion was echoed.
+    pub(crate) fn keep_reduction(&mut self) {
+        self.keeps_reduction = true;
+    }
+
+    /// Whether what is undone has the window as before.
+    pub(crate) fn restores(&self) -> bool {
+        !self.keeps_reduction
     }
 
     /// A packet was retransmitted.

@@ -102,16 +102,18 @@ def fair_time(rates: ArrayLike, *, width: float = 1.0) -> float | None:
 
     Returns:
         Seconds from the start of the last flow to the beginning of the first window from which the
-        index stays at or above 0.95 for 10 windows, or None if it never does. The resolution is the
-        width of a window: 0 means that the first window is fair already.
+        index stays at or above 0.95 for 10 windows, or None if it never does. Later windows in
+        which no flow has any throughput, as while a link fails, are passed over. The resolution is
+        the width of a window: 0 means that the first window is fair already.
     """
     x = np.asarray(rates, dtype=np.float64)
     squares = x.shape[1] * (x * x).sum(axis=1)
-    fair = (x.sum(axis=1) ** 2 >= FAIR * squares) | ~(squares > 0)
-    if len(fair) < HOLD:
+    if len(x) < HOLD:
         return None
+    idle = ~(squares > 0)
+    fair = (x.sum(axis=1) ** 2 >= FAIR * squares) | idle
     held = sliding_window_view(fair, HOLD).all(axis=1)
-    found = np.flatnonzero(held)
+    found = np.flatnonzero(held & ~idle[: 1 - HOLD])
     return float(found[0] * width) if found.size else None
 
 

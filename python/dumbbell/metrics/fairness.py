@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import nan
+from math import inf, nan
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -143,9 +143,9 @@ def harm(alone: float, together: float, *, more_is_better: bool = True) -> float
 
     Formula: ``(alone - together) / alone`` for what is better the more there is of it (throughput),
     ``(together - alone) / together`` for what is better the less there is (delay, loss). Negative
-    if the flow is better off together. Source: Ware, Mukerjee, Seshan, Sherry: "Beyond Jain's
-    Fairness Index: Setting the Bar For The Deployment of Congestion Control Algorithms",
-    HotNets 2019, section 4.
+    if the flow is better off together, without bound. Source: Ware, Mukerjee, Seshan, Sherry:
+    "Beyond Jain's Fairness Index: Setting the Bar For The Deployment of Congestion Control
+    Algorithms", HotNets 2019, section 4.
 
     Args:
         alone: What the flow achieves by itself.
@@ -159,4 +159,4 @@ def harm(alone: float, together: float, *, more_is_better: bool = True) -> float
         raise ValueError("harm compares two measures, and none of them may be negative or NaN")
     whole = alone if more_is_better else together
     lost = alone - together if more_is_better else together - alone
-    return lost / whole if whole else 0.0
+    return lost / whole if whole else 0.0 if lost == 0 else -inf

@@ -140,16 +140,19 @@ _ROUNDING: Final = 1e-9
 def responsiveness(result: SampledRuns) -> pl.DataFrame:
     """Round trips per minute of flows of transfers of a packet each: the latency under load.
 
-    Formula: ``60 / TM``, where TM is the mean of the shortest 95 % of all ``took / 2``, s: a
-    transfer of one packet takes a round trip for the handshake and one for the data. Transfers that
-    are not complete count as the longest. Source: draft-ietf-ippm-responsiveness, whose foreign
-    probes these are; probes on the load-bearing connections themselves there are none.
+    Formula: ``60 / TM``, where TM is the mean of the shortest 95 % of all ``took / n``, s. A
+    transfer of one packet takes n = 2 round trips, one for the handshake and one for the data; a
+    response to a request takes n = 1. Those that are not complete count as the longest. Source:
+    draft-ietf-ippm-responsiveness, whose foreign probes the transfers are, and whose probes on a
+    connection that exists the responses.
 
     Returns:
         Columns seed, flow, cc, rpm; a row for every flow whose largest transfer is at most
         `PROBE` bytes.
     """
-    round_trip = pl.col("took").fill_null(math.inf).sort() / 2
+    flow = pl.col("flow").cast(pl.String)
+    trips = flow.replace_strict(_round_trips(result), return_dtype=pl.Float64).first()
+    round_trip = pl.col("took").fill_null(math.inf).sort() / trips
     kept = (pl.len() * 0.95).ceil().cast(pl.UInt32)
     largest = pl.col("bytes").max().over(FLOW)
     probes = completion_times(result).filter(largest <= PROBE)

@@ -8,6 +8,9 @@
 //! count += 1;  drop_next += interval / sqrt(count)
 //! ```
 //!
+//! The first time that a queue is above its target, that is the second such packet: the factor
+//! `1 / sqrt(count)` of a new queue is 0 until `count` changes (cobalt_vars_init).
+//!
 //! Below the target `count` falls by one at each `drop_next`. BLUE drops at random with a probability
 //! that rises by 1/256 when the queue overflows and falls by 1/4096 when it is found empty, each at most
 //! once in a `target`; it ignores ECN. `target` is at least the time of 1.5 packets. `sqrt` is exact; Linux
@@ -55,6 +58,8 @@ impl Parameters {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Cobalt {
     count: u32,
+    /// `1 / sqrt(count)`, where a count of 0 is 1; 0 until the count changes.
+    inv_sqrt: f64,
     dropping: bool,
     drop_next: Time,
     /// BLUE's probability, and when it last changed.
@@ -72,9 +77,16 @@ pub(super) struct Signal {
 }
 
 impl Cobalt {
-    /// `interval / sqrt(count)`, where a count of 0 is 1.
+    /// cobalt_control.
     fn control(&self, from: Time, interval: Span) -> Time {
-        from + interval.mul_f64(1.0 / f64::from(self.count.max(1)).sqrt())
+        from + interval.mul_f64(self.inv_sqrt)
+    }
+
+    /// Changes the count, and `drop_next` by it.
+    fn advance(&mut self, count: u32, interval: Span) {
+        self.count = count;
+        self.inv_sqrt = 1.0 / f64::from(count.max(1)).sqrt();
+        self.drop_next = self.control(self.drop_next, interval);
     }
 
     /// cobalt_queue_full.
@@ -96,8 +108,7 @@ impl Cobalt {
         }
         self.dropping = false;
         if self.count > 0 && now >= self.drop_next {
-            self.count -= 1;
-            self.drop_next = self.control(self.drop_next, parameters.interval);
+            self.advance(self.count - 1, parameters.interval);
         }
     }
 
@@ -131,13 +142,11 @@ impl Cobalt {
         }
         let congestion = next_due && self.dropping;
         if congestion {
-            self.count = self.count.saturating_add(1);
-            self.drop_next = self.control(self.drop_next, parameters.interval);
+            self.advance(self.count.saturating_add(1), parameters.interval);
             is_past_schedule = now > self.drop_next;
         } else if next_due {
             while self.count > 0 && now >= self.drop_next {
-                self.count -= 1;
-                self.drop_next = self.control(self.drop_next, parameters.interval);
+                self.advance(self.count - 1, parameters.interval);
             }
             is_past_schedule = now > self.drop_next;
         }
@@ -162,7 +171,7 @@ mod tests {
     }
 
     /// cobalt_should_drop with a delay above the target from 0 on, a packet a millisecond: signals at
-    /// the interval, then each `interval / sqrt(count)` later, count being 2, 3, 4...
+    /// the second packet, then each `interval / sqrt(count)` later, count being 2, 3, 4...
     #[test]
     fn signals_follow_the_control_law_of_the_kernel_s_code() {
         let parameters = Parameters::new(&CakeConfig::default(), 100_000_000);
@@ -171,7 +180,7 @@ mod tests {
         let signals: Vec<u64> = (0..500)
             .filter(|&at| cobalt.signal(ms(at), delay, false, &parameters, &mut rng).congestion)
             .collect();
-        let mut at = 100.0;
+        let mut at = 0.0;
         let expected = (2..=9).map(|count| {
             let signal = at;
             at += 100.0 / f64::from(count).sqrt();
@@ -183,16 +192,23 @@ mod tests {
         assert!(signals.len() >= 7, "{signals:?}");
     }
 
-    /// cobalt_should_drop: `schedule` is that of before the flow goes over its target, so that
-    /// drop_next is now, not an interval later.
+    /// A queue that is above its target again: `schedule` is that of before it was, so that drop_next is
+    /// now, not an interval later.
     #[test]
     fn a_flow_that_was_at_rest_has_a_signal_at_its_second_late_packet() {
         let parameters = Parameters::new(&CakeConfig::default(), 100_000_000);
         let (mut cobalt, mut rng) = (Cobalt::default(), Rng::new(1, Stream::Aqm));
-        let delay = Span::from_millis(20);
-        let signals = [500, 501, 502]
-            .map(|at| cobalt.signal(ms(at), delay, false, &parameters, &mut rng).congestion);
-        assert_eq!(signals, [false, true, false]);
+        let late = Span::from_millis(20);
+        let times = [0, 1, 300, 700, 701, 702];
+        let delays = [late, late, Span::ZERO, late, late, late];
+        let signals: Vec<bool> = times
+            .iter()
+            .zip(delays)
+            .map(|(&at, delay)| {
+                cobalt.signal(ms(at), delay, false, &parameters, &mut rng).congestion
+            })
+            .collect();
+        assert_eq!(signals, [false, true, false, false, true, false]);
     }
 
     #[test]

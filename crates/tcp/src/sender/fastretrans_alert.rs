@@ -10,9 +10,9 @@
 //! | [`Sender::rack_reo_timeout`] | `tcp_rack_reo_timeout` | 8985, section 6.2, step 5 |
 //! | [`Sender::enter_loss`] | `tcp_enter_loss` | 5681, section 3.1; 6298, section 5; 8985, section 6.3 |
 
-use super::Sender;
 use super::acknowledge::AckSummary;
 use super::timer::{Timer, TimerKind};
+use super::{Rexmit, Sender};
 use crate::rack::Rack;
 use crate::{LossDetection, Segment};
 use dumbbell_cc::{CaState, CongestionControl, CongestionEvent, SendState, Signal};
@@ -31,13 +31,18 @@ impl Sender {
         if is_open && self.scoreboard.lost_out() == 0 && !ece && !summary.dsack {
             return false;
         }
-        self.frto_send_new = false;
+        self.rexmit = Rexmit::Lost;
+        if ece {
+            self.undo.keep_reduction();
+        }
         match self.path.ca_state {
             CaState::Recovery if self.scoreboard.una() >= self.high_seq => {
                 self.try_undo_recovery(segment);
             }
             CaState::Recovery => {
                 if self.try_undo_partial(segment, summary) {
+                    // The pacing timer retransmits all the same (`tcp_tsq_write`).
+                    self.rexmit = if self.path.paced { Rexmit::Lost } else { Rexmit::None };
                     return false;
                 }
                 self.try_undo_dsack();
@@ -56,9 +61,9 @@ impl Sender {
             && self.scoreboard.retrans_out() < prior_retrans;
         match self.path.ca_state {
             CaState::Open | CaState::Disorder | CaState::Cwr if self.scoreboard.lost_out() > 0 => {
-                self.enter_recovery();
+                self.enter_recovery(ece);
             }
-            CaState::Loss if lost_retrans => self.enter_recovery(),
+            CaState::Loss if lost_retrans => self.enter_recovery(ece),
             CaState::Open | CaState::Disorder => self.try_to_open(ece),
             _ => self.report_losses(false),
         }
@@ -126,8 +131,8 @@ impl Sender {
                 self.frto = summary.una_advanced && !summary.data_sacked;
             } else if summary.una_advanced && !recovered {
                 // Step 2b: new packets, if there are any, before those that may only be late.
-                self.frto_send_new = self.sendable() > 0;
-                self.frto = self.frto_send_new;
+                self.frto = self.sendable() > 0;
+                self.rexmit = if self.frto { Rexmit::New } else { Rexmit::Lost };
             }
         }
         if recovered {
@@ -168,10 +173,11 @@ impl Sender {
         if self.newly_lost.is_empty() {
             return;
         }
+        self.rexmit = Rexmit::Lost;
         if self.path.ca_state == CaState::Recovery {
             return self.report_losses(false);
         }
-        self.enter_recovery();
+        self.enter_recovery(false);
         if let Some(prr) = &mut self.prr {
             prr.on_ack(self.path.in_flight, 1, false);
         }
@@ -202,13 +208,16 @@ impl Sender {
     }
 
     /// Begins fast recovery (`tcp_enter_recovery`).
-    fn enter_recovery(&mut self) {
+    fn enter_recovery(&mut self, ece: bool) {
         let prior_cwnd = self.cwnd();
         // A reduction for ECN in the same round trip is already this episode's reduction.
         let new_episode = self.path.ca_state != CaState::Cwr;
         self.path.ca_state = CaState::Recovery;
         self.recoveries += 1;
         self.init_undo(self.tlp.is_some_and(|tlp| tlp.is_retrans));
+        if ece {
+            self.undo.keep_reduction();
+        }
         if new_episode && self.newly_lost.is_empty() {
             // The episode that has just ended found and reported all losses.
             let seq = u64::from(self.scoreboard.una());
@@ -256,12 +265,15 @@ impl Sender {
     /// Undoes the reduction of an episode, and ends that (`tcp_undo_cwnd_reduction`).
     fn undo_cwnd_reduction(&mut self) {
         self.spurious += 1;
+        let restores = self.undo.restores();
         self.undo.clear();
         self.end_episode();
         self.post_recovery_cwnd = None;
         self.rack.reset_loss_cursor(&self.scoreboard);
-        self.cc.on_spurious_loss(&self.path);
-        self.update_control();
+        if restores {
+            self.cc.on_spurious_loss(&self.path);
+            self.update_control();
+        }
     }
 
     /// The packets that were considered lost are late.
@@ -285,7 +297,7 @@ impl Sender {
         self.frto = self.stack.loss_detection == LossDetection::Rack
             && (!in_recovery || self.rto_since_advance);
         self.rto_since_advance = true;
-        self.frto_send_new = false;
+        self.rexmit = Rexmit::Lost;
         self.cwr_pending = true;
         self.timeouts += 1;
         self.prr = None;

@@ -219,3 +219,64 @@ fn paws_discards_an_original_older_than_a_retransmission() {
     let ack = receiver.poll(at(4)).expect("an acknowledgement");
     assert!(ack.flags.contains(Flags::DSACK), "the original");
 }
+
+/// Linux `tcp_fastretrans_alert` returns with `REXMIT_NONE`: packets 0 to 5 are considered lost, not all of
+/// them are retransmitted, and the original of packet 0 arrives late.
+#[test]
+fn no_packet_is_retransmitted_after_a_late_original() {
+    let mut sender = sender_with_ten_packets_out();
+    sender.handle(at(200), &ack(0, 100, &[(6, 8)], Flags::default()));
+    let now = sender.next_timeout();
+    while sender.poll(now).is_some() {}
+    sender.handle(now, &ack(0, 100, &[(6, 10)], Flags::default()));
+    while sender.poll(now).is_some() {}
+    let (lost, retransmitted) = (sender.scoreboard.lost_out(), sender.scoreboard.retrans_out());
+    assert!(lost > retransmitted && retransmitted > 1, "{lost}, {retransmitted}");
+    sender.handle(now, &ack(1, 100, &[(6, 10)], Flags::default()));
+    assert_eq!((sender.path.ca_state, sender.spurious), (CaState::Recovery, 0));
+    while let Some(segment) = sender.poll(now) {
+        assert!(!segment.flags.contains(Flags::RETRANSMISSION), "{}", segment.number);
+    }
+    sender.handle(now, &ack(1, 100, &[(6, 11)], Flags::default()));
+    let segment = sender.poll(now).expect("a packet");
+    assert!(segment.flags.contains(Flags::RETRANSMISSION), "it echoes no late original");
+}
+
+/// Linux `tcp_undo_cwnd_reduction` without a `prior_ssthresh`: congestion was echoed in the recovery.
+#[test]
+fn a_recovery_with_an_echo_of_congestion_keeps_its_reduction() {
+    for ece in [false, true] {
+        let mut sender = connected(Stack { ecn: Ecn::Classic, ..Stack::linux() });
+        sender.rack.update_reordering(1);
+        sender.rack.on_dsack(&sender.path);
+        let before = sender.cwnd();
+        let now = recover_packet_0(&mut sender);
+        let flags = if ece { Flags::ECE } else { Flags::default() };
+        sender.handle(at(now + 1), &ack(0, 100, &[(1, 6)], flags));
+        sender.handle(at(now + 2), &ack(10, 100, &[], Flags::default()));
+        assert_eq!((sender.path.ca_state, sender.spurious), (CaState::Open, 1));
+        assert_eq!(sender.cwnd() < before, ece);
+    }
+}
+
+/// Linux `tcp_event_data_recv`: the receiver's timeout is 300 ms, thrice the handshake's round-trip time.
+#[test]
+fn quick_acknowledgements_follow_a_gap_longer_than_the_timeout() {
+    let mut receiver = open_receiver();
+    let mut number = 0;
+    let mut is_acknowledged = |ms| {
+        receiver.handle(at(ms), &data(number, 0));
+        number += 1;
+        receiver.poll(at(ms)).is_some()
+    };
+    // They use up the quick acknowledgements at the start.
+    let answers: Vec<bool> = (0..41).map(|_| is_acknowledged(100)).collect();
+    assert!(answers[0] && answers[1] && !answers[39] != !answers[40]);
+    if !answers[40] {
+        is_acknowledged(100);
+    }
+    assert!(!is_acknowledged(380), "280 ms later");
+    assert!(is_acknowledged(380), "the second packet");
+    assert!(is_acknowledged(700), "320 ms later");
+    assert!(is_acknowledged(700));
+}

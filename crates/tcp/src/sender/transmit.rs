@@ -2,7 +2,7 @@
 //! segmentation offload, the application's data and the peer's window.
 
 use super::timer::TimerKind;
-use super::{Sender, Source};
+use super::{Rexmit, Sender, Source};
 use crate::rtt::timestamp;
 use crate::{Ecn, Flags, RtoRule, Segment, pacing};
 use dumbbell_cc::{CaState, CongestionControl, Sent};
@@ -48,8 +48,12 @@ impl Sender {
     #[cold]
     fn write_message(&mut self) -> u32 {
         if let Some(Source::Dialogue(dialogue)) = self.application.as_deref_mut() {
-            let (packets, due) = dialogue.write(self.path.now, self.stack.mss);
+            let (packets, last, due) = dialogue.write(self.path.now, self.stack.mss);
             self.packets += packets;
+            if packets > 0 {
+                let others = u64::from(self.packets - 1) * u64::from(self.stack.mss);
+                self.bytes = Some(others + u64::from(last));
+            }
             self.wake_at = due;
         }
         let written = self.send_buffer.written(self.scoreboard.una());
@@ -280,12 +284,16 @@ impl Sender {
         if self.scoreboard.lost_out() == 0 {
             return None;
         }
-        if self.frto_send_new {
-            // With new packets sent, F-RTO waits for their acknowledgement (`tcp_xmit_recovery`).
-            if self.sendable() > 0 || self.scoreboard.next_seq() > self.high_seq {
-                return None;
+        match self.rexmit {
+            Rexmit::Lost => {}
+            Rexmit::None => return None,
+            Rexmit::New => {
+                // With new packets sent, F-RTO waits for their acknowledgement (`tcp_xmit_recovery`).
+                if self.sendable() > 0 || self.scoreboard.next_seq() > self.high_seq {
+                    return None;
+                }
+                (self.rexmit, self.frto) = (Rexmit::Lost, false);
             }
-            (self.frto_send_new, self.frto) = (false, false);
         }
         self.scoreboard.next_retransmission()
     }
@@ -296,7 +304,7 @@ impl Sender {
         if is_probe {
             return self.scoreboard.next_seq().checked_sub(1);
         }
-        if self.scoreboard.lost_out() == 0 || self.frto_send_new {
+        if self.scoreboard.lost_out() == 0 || self.rexmit != Rexmit::Lost {
             return None;
         }
         self.scoreboard.next_retransmission()

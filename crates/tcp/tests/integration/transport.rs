@@ -46,7 +46,7 @@ fn a_finite_flow_ends_with_a_short_packet_and_delivers_all_its_bytes() {
         connection.sent.iter().find(|(_, s)| s.number == 20).expect("packet 20 was sent");
     assert_eq!(last.size, 53, "one byte and 52 of headers");
     assert_eq!(connection.receiver.stats().bytes, bytes);
-    assert_eq!(connection.sender.acked_bytes(), bytes);
+    assert_eq!(connection.sender.delivered_bytes(), bytes);
     assert!(connection.stats().completed.is_some());
 }
 
