@@ -378,19 +378,19 @@ What runs and captures show of them:
 - **`ports-fast-1`**: all losses are those at the end of slow start. How many depends on hundredths
   of a millisecond: with round-trip times of 5.51, 5.52, ... 5.7 ms in place of 5.5 the simulator
   retransmits 163 to 313 packets. Why Linux has fewer is not known.
-- **`multipath-bbr-1`, `multipath-reno+buffer-2`**: no cause is known. More runs of these showed that
-  they differ.
+- **`multipath-bbr-1`, `multipath-reno+buffer-2`**: no cause is known. More runs showed that they
+  differ.
 - The others are *undecided*: three to fourteen runs are too few for an interval as narrow as the
   tolerance.
 
 ## How it was measured
 
 All runs but 150 were made with one version of the emulator on a machine that did nothing else. A
-first run that was late was repeated up to three times. Cells that have none in time even so are left
-out. The 150 are five more runs of each of 30 cells: those with undecided values for which, by the
-variance so far, 30 runs would do if simulator and Linux were alike. They have [shorter
-rests](../notes/2026-11-testbed.md#the-length-of-rests), and were made two at a time where links have
-at most 130 Mbit/s; 28 of them were late and do not count.
+first run that was late was repeated up to three times. Cells that have none in time even so are
+left out. The 150 are five more runs of each of 30 cells: those with undecided values for which, by
+the variance so far, 30 runs would do if simulator and Linux were alike. They have [shorter
+rests](../notes/2026-11-testbed.md#the-length-of-rests), and were made two at a time where links
+have at most 130 Mbit/s; 28 of them were late and do not count.
 
 The cells and the tolerances were chosen before anything was run, except that three families were
 added later, on paths that had not been run. Before `reordering`, the simulator had had up to 80 %
