@@ -149,8 +149,8 @@ def test_a_sweep_has_the_completion_times_of_its_results(tmp_path: Path) -> None
 
 
 def test_a_sweep_shows_completion_times_and_draws_what_is_known(tmp_path: Path) -> None:
-    text = TEXT.replace("seeds = 2\n", "seeds = 1\n").replace("load=0.3", "load=0.8")
-    sweep = text + '[sweep]\n"link.bottleneck.rate" = ["1 Mbit/s", "50 Mbit/s"]\n'
+    text = TEXT.replace("seeds = 2\n", "seeds = 1\n").replace("load=0.3", "load=1.1")
+    sweep = text + '[sweep]\n"link.bottleneck.rate" = ["3 Mbit/s", "50 Mbit/s"]\n'
     (tmp_path / "web.toml").write_text(sweep)
     swept = dumbbell.sweep(tmp_path / "web.toml", out=tmp_path / "out")
     titles = [column.title for column in swept.table().columns]
