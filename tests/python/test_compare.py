@@ -149,9 +149,9 @@ def test_transfers_that_do_not_end_are_in_the_table_and_in_no_bar() -> None:
     found = dumbbell.compare(["cubic", "bbr"], template="lte", traffic="poisson(load=0.3)")
     cubic, bbr = found.runs.iter_rows(named=True)
     assert cubic["completed_share"] < bbr["completed_share"] < 1
-    assert cubic["completion_p99"] == bbr["completion_p99"] == math.inf
+    assert cubic["completion_p99"] == math.inf > bbr["completion_p99"]
     bars = [panel for panel in found.plot().axes if "completion" in panel.get_xlabel()]
-    assert len(bars) == 2
+    assert [math.isnan(panel.patches[0].get_width()) for panel in bars] == [True, True]
     assert all(jain > 0.5 for jain in found.runs["jain"])  # of the two flows, without the transfers
 
 
