@@ -43,3 +43,10 @@ pub struct SenderStats {
     /// When all data had been acknowledged; `None` before, and for flows without end.
     pub completed: Option<Time>,
 }
+
+impl SenderStats {
+    /// Bytes delivered, in packets of `payload` bytes; `total` is all that there is to deliver.
+    pub fn delivered_bytes(&self, payload: u64, total: u64) -> u64 {
+        (self.delivered * payload).min(total)
+    }
+}

@@ -218,7 +218,6 @@ fn multipath_endpoints(
     inits: Vec<ConnectionConfig>,
 ) -> Result<[AnyHost; 2], ScenarioError> {
     let stack = Arc::new(stack.of_subflow());
-    let mss = u64::from(stack.mss);
     let subflows = inits.len() as u8;
     let start = inits[0].now;
     let algorithms = inits.into_iter().map(|init| flow.algorithm(&init));
@@ -234,7 +233,7 @@ fn multipath_endpoints(
         bytes: flow.bytes,
         app_rates: flow.write_rates(),
     });
-    let sender = MultipathHost::Sender { sender, mss };
+    let sender = MultipathHost::Sender(sender);
     let endpoints = [sender, MultipathHost::Receiver(receiver)];
     Ok(endpoints.map(|end| AnyHost::Multipath(Box::new(end))))
 }

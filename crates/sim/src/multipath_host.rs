@@ -12,7 +12,7 @@ use dumbbell_units::Time;
 /// One end of a multipath connection.
 #[allow(clippy::large_enum_variant, reason = "it is boxed as a whole")]
 pub(crate) enum MultipathHost {
-    Sender { sender: MultipathSender, mss: u64 },
+    Sender(MultipathSender),
     Receiver(MultipathReceiver),
 }
 
@@ -26,7 +26,7 @@ impl Endpoint for MultipathHost {
     #[inline]
     fn poll(&mut self, now: Time) -> Option<Segment> {
         match self {
-            MultipathHost::Sender { sender, .. } => sender.poll(now),
+            MultipathHost::Sender(sender) => sender.poll(now),
             MultipathHost::Receiver(receiver) => receiver.poll(now),
         }
     }
@@ -34,7 +34,7 @@ impl Endpoint for MultipathHost {
     #[inline]
     fn next_timeout(&self) -> Time {
         match self {
-            MultipathHost::Sender { sender, .. } => sender.next_timeout(),
+            MultipathHost::Sender(sender) => sender.next_timeout(),
             MultipathHost::Receiver(receiver) => receiver.next_timeout(),
         }
     }
@@ -43,7 +43,7 @@ impl Endpoint for MultipathHost {
 impl SimEndpoint for MultipathHost {
     fn ports(&self) -> u8 {
         match self {
-            MultipathHost::Sender { sender, .. } => sender.ports(),
+            MultipathHost::Sender(sender) => sender.ports(),
             MultipathHost::Receiver(receiver) => receiver.ports(),
         }
     }
@@ -51,7 +51,7 @@ impl SimEndpoint for MultipathHost {
     #[inline]
     fn handle_on_port(&mut self, now: Time, port: u8, segment: &Segment) {
         match self {
-            MultipathHost::Sender { sender, .. } => sender.handle_on_port(now, port, segment),
+            MultipathHost::Sender(sender) => sender.handle_on_port(now, port, segment),
             MultipathHost::Receiver(receiver) => receiver.handle_on_port(now, port, segment),
         }
     }
@@ -59,7 +59,7 @@ impl SimEndpoint for MultipathHost {
     #[inline]
     fn outgoing_port(&self) -> u8 {
         match self {
-            MultipathHost::Sender { sender, .. } => sender.outgoing_port(),
+            MultipathHost::Sender(sender) => sender.outgoing_port(),
             MultipathHost::Receiver(receiver) => receiver.outgoing_port(),
         }
     }
@@ -95,14 +95,14 @@ fn finish_connection(sender: &MultipathSender, row: &mut FlowRow) {
 impl Sampled for MultipathHost {
     fn sample(&self, row: &mut SeriesRow) {
         match self {
-            MultipathHost::Sender { sender, .. } => sample_connection(sender, row),
+            MultipathHost::Sender(sender) => sample_connection(sender, row),
             MultipathHost::Receiver(receiver) => row.received = receiver.received_bytes(),
         }
     }
 
     fn finish(&self, row: &mut FlowRow) {
         match self {
-            MultipathHost::Sender { sender, .. } => finish_connection(sender, row),
+            MultipathHost::Sender(sender) => finish_connection(sender, row),
             MultipathHost::Receiver(receiver) => row.received = receiver.received_bytes(),
         }
     }
@@ -112,7 +112,7 @@ impl Sampled for MultipathHost {
 
     fn is_complete(&self) -> bool {
         match self {
-            MultipathHost::Sender { sender, .. } => sender.stats().completed.is_some(),
+            MultipathHost::Sender(sender) => sender.stats().completed.is_some(),
             MultipathHost::Receiver(_) => false,
         }
     }
@@ -123,10 +123,9 @@ impl Sampled for MultipathHost {
 
     fn sample_subflow(&self, subflow: u8, row: &mut SeriesRow) {
         match self {
-            MultipathHost::Sender { sender, mss } => {
-                let (stats, short) =
-                    (sender.subflow_stats(subflow), sender.subflow_shortfall(subflow));
-                fill_series_row(&stats, (stats.delivered * *mss).saturating_sub(short), row);
+            MultipathHost::Sender(sender) => {
+                let delivered = sender.subflow_delivered_bytes(subflow);
+                fill_series_row(&sender.subflow_stats(subflow), delivered, row);
             }
             MultipathHost::Receiver(receiver) => {
                 row.received = receiver.subflow_stats(subflow).bytes
@@ -136,10 +135,9 @@ impl Sampled for MultipathHost {
 
     fn finish_subflow(&self, subflow: u8, row: &mut FlowRow) {
         match self {
-            MultipathHost::Sender { sender, mss } => {
-                let (stats, short) =
-                    (sender.subflow_stats(subflow), sender.subflow_shortfall(subflow));
-                fill_flow_row(&stats, (stats.delivered * *mss).saturating_sub(short), row);
+            MultipathHost::Sender(sender) => {
+                let delivered = sender.subflow_delivered_bytes(subflow);
+                fill_flow_row(&sender.subflow_stats(subflow), delivered, row);
                 row.completed = None;
             }
             MultipathHost::Receiver(receiver) => {
@@ -149,7 +147,7 @@ impl Sampled for MultipathHost {
     }
 
     fn inspect_subflow(&self, subflow: u8, show: &mut dyn FnMut(Metric)) {
-        if let MultipathHost::Sender { sender, .. } = self {
+        if let MultipathHost::Sender(sender) = self {
             sender.inspect(subflow, show);
         }
     }

@@ -66,11 +66,6 @@ impl UdtHost {
         UdtHost { state: UdtState::Connected(connection), bytes, payload }
     }
 
-    /// Bytes delivered, in any order.
-    fn delivered(&self, packets: u64) -> u64 {
-        (packets * self.payload).min(self.bytes)
-    }
-
     /// The end that listens and receives.
     pub(crate) fn server(options: TransportOptions, algorithm: Algorithm, seed: u64) -> UdtHost {
         let payload = u64::from(options.max_payload());
@@ -166,14 +161,18 @@ impl SimEndpoint for UdtHost {}
 impl Sampled for UdtHost {
     fn sample(&self, row: &mut SeriesRow) {
         match self.sender().filter(|_| self.bytes > 0) {
-            Some(stats) => fill_series_row(&stats, self.delivered(stats.delivered), row),
+            Some(stats) => {
+                fill_series_row(&stats, stats.delivered_bytes(self.payload, self.bytes), row)
+            }
             None => row.received = self.received(),
         }
     }
 
     fn finish(&self, row: &mut FlowRow) {
         match self.sender().filter(|_| self.bytes > 0) {
-            Some(stats) => fill_flow_row(&stats, self.delivered(stats.delivered), row),
+            Some(stats) => {
+                fill_flow_row(&stats, stats.delivered_bytes(self.payload, self.bytes), row)
+            }
             None => row.received = self.received(),
         }
     }

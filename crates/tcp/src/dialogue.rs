@@ -17,12 +17,8 @@ pub trait Dialogue: Send {
 pub(crate) struct Conversation {
     dialogue: Box<dyn Dialogue>,
     state: DialogueState,
-    /// Bytes written, and by how many the last packets of all messages but the latest are shorter than
-    /// full ones.
+    /// Bytes written.
     pub(crate) written: u64,
-    pub(crate) shortfall: u64,
-    /// The same of the latest message.
-    latest_shortfall: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,33 +35,22 @@ enum DialogueState {
 
 impl Conversation {
     pub(crate) fn new(dialogue: Box<dyn Dialogue>) -> Conversation {
-        Conversation {
-            dialogue,
-            state: DialogueState::Opening,
-            written: 0,
-            shortfall: 0,
-            latest_shortfall: 0,
-        }
+        Conversation { dialogue, state: DialogueState::Opening, written: 0 }
     }
 
-    /// The packets of a message that is written now and the bytes of the last one, or when to look again.
-    pub(crate) fn write(&mut self, now: Time, mss: u16) -> (u32, u16, Time) {
+    /// The bytes of a message that is written now, or 0 and when to look again.
+    pub(crate) fn write(&mut self, now: Time) -> (u64, Time) {
         if self.state == DialogueState::Opening {
             self.ask(now);
         }
         match self.state {
             DialogueState::Waiting(at, bytes) if at <= now => {
                 self.state = DialogueState::Sending;
-                let (mss, others) = (u64::from(mss), (bytes - 1) / u64::from(mss));
-                let last = bytes - others * mss;
                 self.written += bytes;
-                self.shortfall += self.latest_shortfall;
-                self.latest_shortfall = mss - last;
-                let packets = u32::try_from(others + 1).unwrap_or(u32::MAX);
-                (packets, last as u16, Time::MAX)
+                (bytes, Time::MAX)
             }
-            DialogueState::Waiting(at, _) => (0, 0, at),
-            _ => (0, 0, Time::MAX),
+            DialogueState::Waiting(at, _) => (0, at),
+            _ => (0, Time::MAX),
         }
     }
 

@@ -306,10 +306,12 @@ impl Sender {
     /// Payload bytes delivered, in any order.
     pub fn delivered_bytes(&self) -> u64 {
         let delivered = self.path.delivered * u64::from(self.stack.mss);
-        if let Some(Source::Dialogue(dialogue)) = self.application.as_deref() {
-            return (delivered - dialogue.shortfall).min(dialogue.written);
-        }
-        self.bytes.map_or(delivered, |bytes| delivered.min(bytes))
+        let Some(bytes) = self.bytes else { return delivered };
+        let unfilled = match self.application.as_deref() {
+            Some(Source::Dialogue(dialogue)) => bytes - dialogue.written,
+            _ => 0,
+        };
+        (delivered - unfilled).min(bytes - unfilled)
     }
 
     /// Reports the algorithm's internal variables.

@@ -17,12 +17,13 @@ pub(crate) struct Undo {
 }
 
 impl Undo {
-    /// An episode begins, with `retrans_out` retransmissions and perhaps a tail loss probe in flight
+    /// An episode begins, perhaps with an echo of congestion, with `retrans_out` retransmissions and perhaps
+    /// a tail loss probe in flight
     /// (`tcp_init_undo`). While retransmissions are in flight, the next acknowledgement may be for an
     /// original of the episode before.
-    pub(crate) fn init(&mut self, una: u32, retrans_out: u32, probe: bool) {
+    pub(crate) fn init(&mut self, una: u32, retrans_out: u32, probe: bool, ece: bool) {
         self.undo_marker = Some(una);
-        self.keeps_reduction = false;
+        self.keeps_reduction = ece;
         let may_be_duplicates = retrans_out + u32::from(probe);
         self.undo_retrans = (may_be_duplicates > 0).then_some(may_be_duplicates);
         if retrans_out == 0 {
@@ -89,7 +90,7 @@ mod tests {
     #[test]
     fn an_episode_is_spurious_once_every_retransmission_was_a_duplicate() {
         let mut undo = Undo::default();
-        undo.init(10, 0, false);
+        undo.init(10, 0, false, false);
         assert!(!undo.all_retrans_dsacked(), "nothing was retransmitted yet");
         undo.on_retransmit(5);
         undo.on_retransmit(6);
@@ -102,7 +103,7 @@ mod tests {
     #[test]
     fn retransmissions_and_the_probe_in_flight_may_be_duplicates_too() {
         let mut undo = Undo::default();
-        undo.init(10, 1, true);
+        undo.init(10, 1, true, false);
         undo.on_dsack(10);
         assert!(!undo.all_retrans_dsacked());
         undo.on_dsack(12);
@@ -112,7 +113,7 @@ mod tests {
     #[test]
     fn an_echo_older_than_the_first_retransmission_acknowledges_an_original() {
         let mut undo = Undo::default();
-        undo.init(10, 0, false);
+        undo.init(10, 0, false, false);
         assert!(undo.packet_delayed(Some(5)), "nothing was retransmitted yet");
         undo.on_retransmit(u32::MAX);
         assert!(undo.packet_delayed(Some(u32::MAX - 1)));

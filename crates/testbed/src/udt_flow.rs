@@ -55,11 +55,6 @@ pub(crate) fn prepare(
 }
 
 impl Connection {
-    /// Bytes delivered, in any order.
-    fn delivered(&self, packets: u64) -> u64 {
-        (packets * self.payload).min(self.bytes)
-    }
-
     /// Bytes that the receiver has received in order.
     fn received(&mut self) -> u64 {
         if self.receiver.is_none() {
@@ -72,7 +67,7 @@ impl Connection {
 impl RunningEnds for Connection {
     fn sample(&mut self, row: &mut SeriesRow) -> bool {
         let stats = self.sender.statistics().sender;
-        fill_series_row(&stats, self.delivered(stats.delivered), row);
+        fill_series_row(&stats, stats.delivered_bytes(self.payload, self.bytes), row);
         row.received = self.received();
         stats.completed.is_some()
     }
@@ -84,7 +79,7 @@ impl RunningEnds for Connection {
     fn finish(&mut self, row: &mut FlowRow) {
         let mut stats = self.sender.statistics().sender;
         stats.completed = stats.completed.map(|at| self.start + at.since(Time::ZERO));
-        fill_flow_row(&stats, self.delivered(stats.delivered), row);
+        fill_flow_row(&stats, stats.delivered_bytes(self.payload, self.bytes), row);
         row.received = self.received();
     }
 

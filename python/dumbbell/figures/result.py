@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
@@ -39,7 +38,6 @@ FIGURES: Final = {
 """The figures of a result: name and what it shows."""
 
 MOST_FLOWS: Final = 12  # more flows than this cannot be told apart: the first ones are drawn
-_NONE: Final[Mapping[str, SampledRuns]] = MappingProxyType({})
 _OVERVIEW: Final = ("windows", "throughputs", "states", "round-trips", "queues")
 
 
@@ -49,7 +47,7 @@ def draw(
     *,
     width: float = figures.PAGE,
     seed: int | None = None,
-    beside: Mapping[str, SampledRuns] = _NONE,
+    beside: Mapping[str, SampledRuns] | None = None,
     label: str = "",
     make: Callable[..., Figure] = Figure,
 ) -> Figure:
@@ -62,10 +60,10 @@ def draw(
     this one. `make` makes an empty figure.
     """
     run, rows = _choose(result, name, seed)
-    if len(beside) > 1 and name != "completion-times":
-        problem = f"{', '.join(beside)} are several results; leave all but one out"
+    others = {at: _choose_beside(run, other) for at, other in (beside or {}).items()}
+    if len(others) > 1 and name != "completion-times":
+        problem = f"{', '.join(others)} are several results; leave all but one out"
         raise DumbbellError(f"beside: {problem}, or draw completion-times")
-    others = {name: _choose_beside(run, other) for name, other in beside.items()}
     heights = [_height(run, part, width, alone=len(rows) == 1) for part, _ in rows]
     figure, grid = figures.panels(
         len(rows),
@@ -174,13 +172,13 @@ def _draw_panels(
 
     The first of `runs` is of the result, the others are beside it.
     """
-    run, *others = runs.values()
+    (_, run), *others = runs.items()
     several_links = run.links["link"].n_unique() > 1
     for axes, (part, link) in zip(panels, rows, strict=True):
         if part == "completion-times":
             _draw_completion_times(axes, runs)
             continue
-        for label, other in zip([*runs][1:], others, strict=True):
+        for label, other in others:
             if part != "states":
                 _draw_panel(axes, other, part, link)
                 _pale(axes, label, each=_algorithms(other) != _algorithms(run))

@@ -123,9 +123,10 @@ impl MultipathSender {
         self.subflows[usize::from(subflow)].sender.stats()
     }
 
-    /// Bytes by which the packets that a subflow delivered are shorter than full ones.
-    pub fn subflow_shortfall(&self, subflow: u8) -> u64 {
-        self.subflows[usize::from(subflow)].shortfall()
+    /// Payload bytes that a subflow delivered, in any order.
+    pub fn subflow_delivered_bytes(&self, subflow: u8) -> u64 {
+        let subflow = &self.subflows[usize::from(subflow)];
+        subflow.sender.delivered_bytes().saturating_sub(subflow.shortfall())
     }
 
     /// Reports the internal variables of a subflow's algorithm.

@@ -214,10 +214,7 @@ impl Sender {
         let new_episode = self.path.ca_state != CaState::Cwr;
         self.path.ca_state = CaState::Recovery;
         self.recoveries += 1;
-        self.init_undo(self.tlp.is_some_and(|tlp| tlp.is_retrans));
-        if ece {
-            self.undo.keep_reduction();
-        }
+        self.init_undo(self.tlp.is_some_and(|tlp| tlp.is_retrans), ece);
         if new_episode && self.newly_lost.is_empty() {
             // The episode that has just ended found and reported all losses.
             let seq = u64::from(self.scoreboard.una());
@@ -256,9 +253,9 @@ impl Sender {
     }
 
     /// An episode begins that may be undone.
-    fn init_undo(&mut self, probe: bool) {
+    fn init_undo(&mut self, probe: bool, ece: bool) {
         if self.stack.undo {
-            self.undo.init(self.scoreboard.una(), self.scoreboard.retrans_out(), probe);
+            self.undo.init(self.scoreboard.una(), self.scoreboard.retrans_out(), probe, ece);
         }
     }
 
@@ -308,7 +305,7 @@ impl Sender {
         self.path.lost += self.newly_lost.len() as u64;
         self.path.in_flight = self.scoreboard.in_flight();
         if new_episode {
-            self.init_undo(false);
+            self.init_undo(false, false);
         }
         self.path.ca_state = CaState::Loss;
         self.high_seq = self.scoreboard.next_seq();

@@ -48,11 +48,13 @@ impl Sender {
     #[cold]
     fn write_message(&mut self) -> u32 {
         if let Some(Source::Dialogue(dialogue)) = self.application.as_deref_mut() {
-            let (packets, last, due) = dialogue.write(self.path.now, self.stack.mss);
-            self.packets += packets;
-            if packets > 0 {
-                let others = u64::from(self.packets - 1) * u64::from(self.stack.mss);
-                self.bytes = Some(others + u64::from(last));
+            let (bytes, due) = dialogue.write(self.path.now);
+            if bytes > 0 {
+                // As if all messages before filled their last packets: they are delivered.
+                let mss = u64::from(self.stack.mss);
+                let bytes = u64::from(self.packets) * mss + bytes;
+                self.packets = u32::try_from(bytes.div_ceil(mss)).unwrap_or(u32::MAX);
+                self.bytes = Some(bytes);
             }
             self.wake_at = due;
         }
