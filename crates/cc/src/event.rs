@@ -34,6 +34,9 @@ pub struct Path {
     pub marked: u64,
     /// Loss recovery state.
     pub ca_state: CaState,
+    /// The window that proportional rate reduction (RFC 9937) has in force, packets; `None` while the
+    /// algorithm's is.
+    pub prr_cwnd: Option<u32>,
     /// Whether the window, not the application or the peer, limited sending in the last round
     /// (RFC 7661; RFC 9438, section 5.8). Windows grow only then. In slow start, half a window in
     /// use is enough.
@@ -72,6 +75,7 @@ impl Path {
             lost: 0,
             marked: 0,
             ca_state: CaState::Open,
+            prr_cwnd: None,
             cwnd_limited: false,
             window_full: false,
             next_seq: 0,

@@ -16,7 +16,8 @@
 //!
 //! A round ends when a packet is acknowledged that was sent after the round began. Once a detector
 //! has ended slow start, detection stays off until a timeout (`found`): slow start after idle goes up
-//! to the threshold. `delay_min` is the minimum round-trip time of data since the connection began or
+//! to the threshold. In a recovery the window in force may be below the threshold; what is found then lowers
+//! the target of the recovery. `delay_min` is the minimum round-trip time of data since the connection began or
 //! timed out. It lacks the handshake, whose packets are smaller: `cubictcp_init` resets it. Of
 //! connections that leave slow start by a loss, samples of congestion avoidance are not counted here.
 //!

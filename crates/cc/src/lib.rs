@@ -163,7 +163,8 @@ pub trait CongestionControl {
 
     /// The application was idle for longer than a retransmission timeout. The algorithm continues
     /// with `cwnd` packets and keeps its estimate of the path in the slow start threshold (RFC 5681,
-    /// section 4.1; RFC 2861, section 3). Not called if [`uses_prr`](Self::uses_prr) is `false`.
+    /// section 4.1; RFC 2861, section 3). Not called if [`uses_prr`](Self::uses_prr) is `false`. A
+    /// connection whose handshake lost packets begins so, with one packet (RFC 5681, section 3.1).
     #[inline]
     fn on_restart_after_idle(&mut self, _cwnd: f64) {}
 

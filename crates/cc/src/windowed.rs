@@ -16,7 +16,7 @@ use dumbbell_units::{Span, Time};
 /// 2. [`set_window`](Self::set_window), unless a reduction is in progress
 ///    ([`CaState::is_reducing`](crate::CaState::is_reducing)). If it returns a window, the
 ///    acknowledgement is done.
-/// 3. [`SlowStart::should_exit`], if `cwnd < ssthresh`.
+/// 3. [`SlowStart::should_exit`], if `cwnd < ssthresh`; in a recovery, for its window ([`Path::prr_cwnd`]).
 /// 4. If the window was limiting (or [`grows_when_app_limited`](Self::grows_when_app_limited)) and
 ///    no reduction is in progress: [`SlowStart::increase`] up to `ssthresh`, then
 ///    [`increase`](Self::increase) with what is left of the acknowledged packets.
@@ -266,8 +266,11 @@ impl<R: WindowRule, S: SlowStart> CongestionControl for Windowed<R, S> {
             self.ssthresh = ssthresh.max(2.0);
             return;
         }
-        if self.cwnd < self.ssthresh && self.slow_start.should_exit(self.cwnd, path, ack) {
-            self.ssthresh = self.cwnd;
+        // The window in force: below `ssthresh` during a reduction too (tcp_in_slow_start).
+        let cwnd = path.prr_cwnd.map_or(self.cwnd, f64::from);
+        if cwnd < self.ssthresh && self.slow_start.should_exit(cwnd, path, ack) {
+            self.ssthresh = cwnd.max(2.0);
+            self.cwnd = self.cwnd.min(self.ssthresh);
         }
         if self.is_rate_limited_increase() {
             self.update_max_fs(ack);

@@ -4,7 +4,7 @@
 //!
 //! | here | Linux | RFC 9937 |
 //! |---|---|---|
-//! | `ssthresh` | `snd_ssthresh` | ssthresh |
+//! | `ssthresh`: the algorithm's, also if it lowers it on the way | `snd_ssthresh` | ssthresh |
 //! | `prior_cwnd` | `prior_cwnd` | RecoverFS: SND.NXT - SND.UNA, less bytes SACKed before |
 //! | `prr_delivered`, `prr_out` | the same | prr_delivered, prr_out |
 //! | `sndcnt` | `sndcnt` | SndCnt |
@@ -16,8 +16,6 @@
 /// One window reduction in progress.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Prr {
-    /// Target of the reduction, packets.
-    ssthresh: u32,
     /// Window when the reduction began, packets.
     prior_cwnd: u32,
     /// Packets delivered since then.
@@ -29,14 +27,8 @@ pub(crate) struct Prr {
 }
 
 impl Prr {
-    pub(crate) fn new(ssthresh: f64, prior_cwnd: u32) -> Prr {
-        Prr {
-            ssthresh: ssthresh as u32,
-            prior_cwnd: prior_cwnd.max(1),
-            prr_delivered: 0,
-            prr_out: 0,
-            cwnd: prior_cwnd,
-        }
+    pub(crate) fn new(prior_cwnd: u32) -> Prr {
+        Prr { prior_cwnd: prior_cwnd.max(1), prr_delivered: 0, prr_out: 0, cwnd: prior_cwnd }
     }
 
     #[inline]
@@ -49,21 +41,21 @@ impl Prr {
         self.prr_out += 1;
     }
 
-    /// `delivered` packets were newly delivered. `safe_ack`: the cumulative acknowledgement advanced
-    /// and no packet was newly marked lost.
-    pub(crate) fn on_ack(&mut self, in_flight: u32, delivered: u32, safe_ack: bool) {
+    /// `delivered` packets were newly delivered; the reduction's target is `ssthresh`, packets. `safe_ack`:
+    /// the cumulative acknowledgement advanced and no packet was newly marked lost.
+    pub(crate) fn on_ack(&mut self, ssthresh: u32, in_flight: u32, delivered: u32, safe_ack: bool) {
         if delivered == 0 {
             return;
         }
         self.prr_delivered += delivered;
-        let sndcnt = if in_flight > self.ssthresh {
-            let proportion = (u64::from(self.ssthresh) * u64::from(self.prr_delivered))
+        let sndcnt = if in_flight > ssthresh {
+            let proportion = (u64::from(ssthresh) * u64::from(self.prr_delivered))
                 .div_ceil(u64::from(self.prior_cwnd)) as u32;
             proportion.saturating_sub(self.prr_out)
         } else {
             let limit = self.prr_delivered.saturating_sub(self.prr_out).max(delivered)
                 + u32::from(safe_ack);
-            limit.min(self.ssthresh - in_flight)
+            limit.min(ssthresh - in_flight)
         };
         // The first packet of an episode always leaves (fast retransmit).
         let sndcnt = sndcnt.max(u32::from(self.prr_out == 0));
@@ -77,10 +69,10 @@ mod tests {
 
     #[test]
     fn above_ssthresh_packets_leave_in_proportion_to_deliveries() {
-        let (mut prr, mut in_flight) = (Prr::new(50.0, 100), 100);
+        let (mut prr, mut in_flight) = (Prr::new(100), 100);
         for delivered in 1..=98u32 {
             in_flight -= 1;
-            prr.on_ack(in_flight, 1, false);
+            prr.on_ack(50, in_flight, 1, false);
             while in_flight < prr.cwnd() {
                 prr.on_sent();
                 in_flight += 1;
@@ -92,25 +84,25 @@ mod tests {
 
     #[test]
     fn below_ssthresh_a_safe_ack_sends_one_more_than_was_delivered() {
-        let mut prr = Prr::new(50.0, 100);
+        let mut prr = Prr::new(100);
         prr.on_sent();
-        prr.on_ack(10, 2, true);
+        prr.on_ack(50, 10, 2, true);
         assert_eq!(prr.cwnd(), 10 + 3);
-        prr.on_ack(10, 2, false);
+        prr.on_ack(50, 10, 2, false);
         assert_eq!(prr.cwnd(), 10 + 3);
     }
 
     #[test]
     fn the_window_never_exceeds_ssthresh() {
-        let mut prr = Prr::new(50.0, 100);
-        prr.on_ack(49, 20, true);
+        let mut prr = Prr::new(100);
+        prr.on_ack(50, 49, 20, true);
         assert_eq!(prr.cwnd(), 50);
     }
 
     #[test]
     fn the_first_packet_of_an_episode_always_leaves() {
-        let mut prr = Prr::new(2.0, 100);
-        prr.on_ack(90, 1, false);
+        let mut prr = Prr::new(100);
+        prr.on_ack(2, 90, 1, false);
         assert_eq!(prr.cwnd(), 91);
     }
 }

@@ -15,6 +15,7 @@
 
 use crate::ranges::RangeSet;
 use crate::receive_window::ReceiveWindow;
+use crate::rtt::ticks_between;
 use crate::sack_blocks::SackBlocks;
 use crate::segment::tsval;
 use crate::{Ecn, Flags, Segment, Stack};
@@ -32,15 +33,10 @@ const COMP_SACK_DELAY: Span = Span::from_millis(1);
 /// Slack of the timer (`tcp_comp_sack_slack_ns`). An idle processor's timer fires at its end.
 const COMP_SACK_SLACK: Span = Span::from_micros(100);
 
-/// A tick of Linux's timestamps, microseconds (`TCP_TS_HZ`).
-const TIMESTAMP_TICK: u32 = 1_000;
-
 const NO_PACKET: u32 = u32::MAX;
 /// A tick of the clock for gaps between packets is 2^22 ns, about a jiffy of Linux with 250 Hz. Gaps count
 /// modulo 275 s.
 const TICK_BITS: u32 = 22;
-/// Ticks of the least gap that may be longer than a timeout: 200 ms, the kernel's minimum.
-const LEAST_GAP: u16 = 47;
 
 /// SACK blocks beyond which a compressed acknowledgement is sent (`TCP_SACK_BLOCKS_EXPECTED`): the
 /// option has space for three, and a block that falls out would never be reported.
@@ -210,7 +206,7 @@ impl Receiver {
         let tick = (now.as_nanos() >> TICK_BITS) as u16;
         let gap = tick.wrapping_sub(self.received_at);
         self.received_at = tick;
-        if gap >= LEAST_GAP {
+        if gap > 0 {
             self.on_gap(gap);
         }
     }
@@ -260,7 +256,7 @@ impl Receiver {
         if let Handshake::SynAckSent(at) = self.handshake {
             self.handshake = Handshake::Rtt(now.since(at));
         }
-        if self.ts_recent.wrapping_sub(segment.timestamp) as i32 > TIMESTAMP_TICK as i32
+        if self.ts_recent.wrapping_sub(segment.timestamp) as i32 > 1_000
             && self.paws_discard(segment)
         {
             return;
@@ -314,9 +310,7 @@ impl Receiver {
     /// that arrives after a retransmission of an earlier packet is discarded.
     #[cold]
     fn paws_discard(&mut self, segment: &Segment) -> bool {
-        let age = self.ts_recent.wrapping_sub(segment.timestamp);
-        let ticks = (segment.timestamp % TIMESTAMP_TICK + age) / TIMESTAMP_TICK;
-        if !self.stack.timestamps() || ticks <= 1 {
+        if !self.stack.timestamps() || ticks_between(segment.timestamp, self.ts_recent) <= 1 {
             return false;
         }
         if segment.number < self.rcv_nxt {
@@ -453,8 +447,12 @@ impl Receiver {
     fn ecn_feedback(&mut self) -> (Flags, u8) {
         match self.stack.ecn {
             Ecn::L4s => (Flags::ECT_1, self.marked),
-            _ if self.ece => (Flags::ECE, std::mem::take(&mut self.marked)),
-            _ => (Flags::default(), std::mem::take(&mut self.marked)),
+            ecn => {
+                // DCTCP's acknowledgements are ECN-capable (`tcp_ca_needs_ecn`).
+                let ect = if ecn == Ecn::Accurate { Flags::ECT_0 } else { Flags::default() };
+                let ece = if self.ece { Flags::ECE } else { Flags::default() };
+                (ect.with(ece), std::mem::take(&mut self.marked))
+            }
         }
     }
 

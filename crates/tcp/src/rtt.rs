@@ -137,6 +137,20 @@ pub(crate) fn timestamp(now: Time) -> u32 {
     (now.as_nanos() / 1_000) as u32
 }
 
+/// A tick of Linux's timestamps, microseconds (`TCP_TS_HZ`).
+const TIMESTAMP_TICK: u32 = 1_000;
+
+/// How many ticks `earlier` is before `later`, two timestamps.
+pub(crate) fn ticks_between(earlier: u32, later: u32) -> u32 {
+    (earlier % TIMESTAMP_TICK + later.wrapping_sub(earlier)) / TIMESTAMP_TICK
+}
+
+/// Whether the tick of `first` is before that of `second` (`tcp_tsopt_ecr_before`). Linux does not know
+/// whether it received an original or a retransmission if both left in one tick.
+pub(crate) fn is_tick_before(first: u32, second: u32) -> bool {
+    (second.wrapping_sub(first) as i32) > 0 && ticks_between(first, second) > 0
+}
+
 /// The round-trip time by the echoed timestamp. Linux's timestamps count milliseconds; the minimum
 /// is one (`tcp_rtt_tsopt_us`).
 pub(crate) fn rtt_from_tsecr(now: Time, echo: u32) -> Span {

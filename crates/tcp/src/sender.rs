@@ -131,6 +131,7 @@ pub struct Sender {
     /// Whether it joined a connection that another subflow opened.
     joins: bool,
     application: Option<Box<Source>>,
+    /// Of a connection that is not established, when it begins.
     established_at: Time,
     path: Path,
     scoreboard: Scoreboard,
@@ -183,6 +184,9 @@ pub struct Sender {
     newly_lost: Vec<u32>,
     sent: u64,
     retransmitted: u64,
+    /// Retransmissions that the receiver reported as duplicates (Linux `dsack_dups`); `Path::delivered`
+    /// counts them.
+    dsacks: u32,
     timeouts: u32,
     recoveries: u32,
     /// Episodes reported to the algorithm: losses, ECN and timeouts.
@@ -192,7 +196,7 @@ pub struct Sender {
 }
 
 #[cfg(target_pointer_width = "64")]
-const _: () = assert!(size_of::<Sender>() == 1144);
+const _: () = assert!(size_of::<Sender>() == 1152);
 
 impl Sender {
     /// Prefetches the sender's own cache lines.
@@ -261,6 +265,7 @@ impl Sender {
             newly_lost: Vec::new(),
             sent: 0,
             retransmitted: 0,
+            dsacks: 0,
             timeouts: 0,
             recoveries: 0,
             episodes: 0,
@@ -294,7 +299,7 @@ impl Sender {
             sent: self.sent,
             retransmitted: self.retransmitted,
             lost: self.path.lost,
-            delivered: self.path.delivered,
+            delivered: self.delivered(),
             ca_state: self.path.ca_state,
             timeouts: self.timeouts,
             recoveries: self.recoveries,
@@ -303,9 +308,14 @@ impl Sender {
         }
     }
 
+    /// Packets delivered, each once.
+    pub(crate) fn delivered(&self) -> u64 {
+        self.path.delivered - u64::from(self.dsacks)
+    }
+
     /// Payload bytes delivered, in any order.
     pub fn delivered_bytes(&self) -> u64 {
-        let delivered = self.path.delivered * u64::from(self.stack.mss);
+        let delivered = self.delivered() * u64::from(self.stack.mss);
         let Some(bytes) = self.bytes else { return delivered };
         let unfilled = match self.application.as_deref() {
             Some(Source::Dialogue(dialogue)) => bytes - dialogue.written,
@@ -353,7 +363,7 @@ impl Sender {
         self.tlp = None;
         self.post_recovery_cwnd = None;
         self.cwr_pending = true;
-        self.prr = self.cc.uses_prr().then(|| Prr::new(self.control.cwnd, prior_cwnd));
+        self.prr = self.cc.uses_prr().then(|| Prr::new(prior_cwnd));
     }
 
     /// Whether the window limits sending (`tcp_is_cwnd_limited`).
@@ -399,6 +409,7 @@ impl Sender {
 
     fn on_syn_ack(&mut self, segment: &Segment, syn_sent_at: Time, syns_sent: u32) {
         let now = self.path.now;
+        let first_syn_at = self.established_at;
         self.window_end = segment.window();
         self.ts_recent = segment.tsval();
         self.rtt.reset_backoff();
@@ -419,6 +430,12 @@ impl Sender {
             self.path.min_rtt = self.rtt.min();
         }
         self.cc.on_established(&self.path);
+        // More than one SYN was retransmitted, and it is not the first one that is answered
+        // (`tcp_init_transfer`, `tcp_try_undo_spurious_syn`).
+        let answers_first = self.stack.timestamps() && segment.timestamp == timestamp(first_syn_at);
+        if syns_sent > 2 && !answers_first {
+            self.cc.on_restart_after_idle(1.0);
+        }
         self.update_control();
     }
 

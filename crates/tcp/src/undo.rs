@@ -1,6 +1,8 @@
 //! Detection of spurious reductions, by timestamps (Eifel, RFC 3522) or D-SACK (RFC 3708), as Linux's
 //! `tcp_may_undo` combines them.
 
+use crate::rtt::is_tick_before;
+
 /// The retransmissions of the last episode; Linux's field names.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Undo {
@@ -73,7 +75,7 @@ impl Undo {
     /// Whether an acknowledgement is for an original that arrived late: nothing was retransmitted yet,
     /// or it echoes a timestamp from before the first retransmission (`tcp_packet_delayed`).
     pub(crate) fn packet_delayed(&self, echo: Option<u32>) -> bool {
-        let is_before = |first| echo.is_some_and(|echo| (echo.wrapping_sub(first) as i32) < 0);
+        let is_before = |first| echo.is_some_and(|echo| is_tick_before(echo, first));
         self.undo_marker.is_some() && self.retrans_stamp.is_none_or(is_before)
     }
 
@@ -115,10 +117,11 @@ mod tests {
         let mut undo = Undo::default();
         undo.init(10, 0, false, false);
         assert!(undo.packet_delayed(Some(5)), "nothing was retransmitted yet");
-        undo.on_retransmit(u32::MAX);
-        assert!(undo.packet_delayed(Some(u32::MAX - 1)));
-        assert!(!undo.packet_delayed(Some(u32::MAX)));
-        assert!(!undo.packet_delayed(Some(3)), "timestamps wrap");
+        undo.on_retransmit(1_500);
+        assert!(undo.packet_delayed(Some(999)));
+        assert!(!undo.packet_delayed(Some(1_000)), "the same millisecond");
+        assert!(!undo.packet_delayed(Some(3_000)));
+        assert!(undo.packet_delayed(Some(u32::MAX - 1_000)), "timestamps wrap");
         assert!(!undo.packet_delayed(None), "no timestamp");
     }
 }

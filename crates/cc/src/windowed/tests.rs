@@ -390,3 +390,24 @@ fn a_negative_increase_lowers_the_window_and_the_threshold() {
     }
     assert_eq!(windows, [(4.5, 4.5), (4.0, 4.0), (3.5, 3.5)]);
 }
+
+/// Linux: `cubictcp_acked` runs in a recovery too, where the window in force is below `ssthresh`. The ACK
+/// train is longer than half the minimum round-trip time.
+#[test]
+fn hystart_lowers_the_target_of_a_recovery() {
+    for (prr_cwnd, window_after) in [(40, (40.0, 40.0)), (80, (70.0, 70.0)), (10, (70.0, 70.0))] {
+        let mut cubic = algorithm("cubic");
+        acknowledge(&mut cubic, &path(), 90);
+        cubic.on_congestion(&path(), &CongestionEvent::loss());
+        for ms in 1..=60 {
+            let path = Path {
+                ca_state: CaState::Recovery,
+                prr_cwnd: Some(prr_cwnd),
+                now: Time::ZERO + Span::from_millis(ms),
+                ..path()
+            };
+            acknowledge(&mut cubic, &path, 0);
+        }
+        assert_eq!(window(&cubic), window_after, "{prr_cwnd} packets");
+    }
+}

@@ -141,7 +141,7 @@ impl MultipathSender {
         let Some((subflow, after)) = rest.split_first_mut() else { return };
         let others = before.iter().chain(after.iter());
         subflow.sender.set_siblings(others.filter_map(|other| {
-            let delivered = other.sender.path().delivered;
+            let delivered = other.sender.delivered();
             other.sender.sibling_view(other.losses.between(delivered))
         }));
     }

@@ -140,7 +140,7 @@ impl SubflowSender {
         let episodes = self.sender.episodes();
         if episodes != self.episodes {
             self.episodes = episodes;
-            self.losses.on_loss(self.sender.path().delivered);
+            self.losses.on_loss(self.sender.delivered());
         }
     }
 

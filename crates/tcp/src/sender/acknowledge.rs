@@ -12,17 +12,18 @@
 
 use super::Sender;
 use super::fastretrans_alert::congestion;
+use crate::prr::Prr;
 use crate::rack::{Rack, keep_last_sent};
-use crate::rtt::{rtt_from_tsecr, timestamp};
+use crate::rtt::{is_tick_before, rtt_from_tsecr, timestamp};
 use crate::sent_packet::SentPacket;
 use crate::{Ecn, Flags, Segment};
-use dumbbell_cc::{Ack, CaState, CongestionControl, Path, RateSample, Signal};
+use dumbbell_cc::{Ack, CongestionControl, Path, RateSample, Signal};
 use dumbbell_units::{Span, Time};
 
 /// The facts of one acknowledgement. The booleans are Linux's `FLAG_*`.
 #[derive(Default)]
 pub(super) struct AckSummary {
-    /// Packets newly delivered, cumulatively or selectively.
+    /// Packets newly delivered, cumulatively or selectively, and duplicates that the receiver reported.
     delivered: u32,
     /// Of these, the one that was sent last: its send time and number. The delivery rate sample is
     /// taken from it.
@@ -160,17 +161,15 @@ impl Sender {
         prior_in_flight: u32,
         rate: Option<RateSample>,
     ) {
-        let &AckSummary { delivered, una_advanced, .. } = summary;
+        let &AckSummary { delivered, una_advanced, data_sacked, .. } = summary;
         self.path.window_full = self.cwnd_usage.is_cwnd_limited;
         self.path.cwnd_limited = self.is_cwnd_limited() && self.post_recovery_cwnd.is_none();
+        self.path.prr_cwnd = self.prr.as_ref().map(Prr::cwnd);
         // If reordering is high, the window grows by packets delivered in any order
         // (`tcp_may_raise_cwnd`).
-        let may_raise = una_advanced || self.rack.is_reordering_high();
+        let may_raise = una_advanced || data_sacked && self.rack.is_reordering_high();
         let acked = if may_raise { delivered } else { 0 };
         let acked = if self.stack.byte_counting { acked } else { acked.min(1) };
-        if let Some(prr) = &mut self.prr {
-            prr.on_ack(self.path.in_flight, delivered, una_advanced && lost == 0);
-        }
         let ack = Ack::new(delivered)
             .with_acked(acked)
             .with_lost(lost)
@@ -179,6 +178,10 @@ impl Sender {
             .with_prior_in_flight(prior_in_flight)
             .with_rate(rate);
         self.cc.on_ack(&self.path, &ack);
+        if let Some(prr) = &mut self.prr {
+            let ssthresh = self.cc.control().cwnd as u32;
+            prr.on_ack(ssthresh, self.path.in_flight, delivered, una_advanced && lost == 0);
+        }
         self.update_control();
         self.grow_post_recovery_cwnd(acked);
     }
@@ -198,10 +201,9 @@ impl Sender {
     fn update_scoreboard(&mut self, segment: &Segment, summary: &mut AckSummary) {
         let mut blocks = segment.blocks();
         if segment.flags.contains(Flags::DSACK) {
-            summary.dsack = true;
-            if let Some((number, _)) = blocks.next() {
-                self.on_dsack(number);
-            }
+            let duplicate = blocks.next();
+            summary.dsack = duplicate.is_some_and(|(number, _)| self.on_dsack(number));
+            summary.delivered += u32::from(summary.dsack);
         }
         let Sender { scoreboard, rack, path, high_seq, stack, .. } = self;
         let highest_sacked = scoreboard.highest_sacked();
@@ -224,8 +226,8 @@ impl Sender {
             keep_last_sent(&mut summary.last_sent, number, packet);
             // An echoed timestamp from before the retransmission is the original's
             // (`tcp_skb_spurious_retrans`).
-            let echoed_after = || segment.timestamp.wrapping_sub(timestamp(packet.sent_at()));
-            if !packet.ever_retransmitted() || !stack.timestamps() || echoed_after() as i32 >= 0 {
+            let is_original = || is_tick_before(segment.timestamp, timestamp(packet.sent_at()));
+            if !packet.ever_retransmitted() || !stack.timestamps() || !is_original() {
                 rack.advance(path, number, packet);
             }
             if packet.ever_retransmitted() {
@@ -240,8 +242,14 @@ impl Sender {
         });
     }
 
-    /// The receiver reported that packet `number` arrived twice (`tcp_dsack_seen`).
-    fn on_dsack(&mut self, number: u32) {
+    /// The receiver reported that packet `number` arrived twice: the spurious retransmission is delivered.
+    /// Returns false if the network must have duplicated a packet, since more duplicates were reported than
+    /// packets retransmitted (`tcp_dsack_seen`).
+    fn on_dsack(&mut self, number: u32) -> bool {
+        if u64::from(self.dsacks) >= self.retransmitted {
+            return false;
+        }
+        self.dsacks += 1;
         self.undo.on_dsack(number);
         // A duplicate of a tail loss probe says nothing about reordering (`FLAG_DSACK_TLP`).
         if self.tlp.is_some_and(|tlp| tlp.end_seq == number + 1) {
@@ -249,6 +257,7 @@ impl Sender {
         } else {
             self.rack.on_dsack(&self.path);
         }
+        true
     }
 
     /// Takes the round-trip time sample, and returns the one for the algorithm. The oldest packet
@@ -285,16 +294,14 @@ impl Sender {
     fn process_tlp_ack(&mut self, segment: &Segment, summary: &AckSummary) {
         let Some(tlp) = self.tlp else { return };
         let is_duplicate =
-            segment.number == tlp.end_seq && !summary.una_advanced && summary.delivered == 0;
+            segment.number == tlp.end_seq && !summary.una_advanced && !summary.data_sacked;
         if segment.number < tlp.end_seq
             || segment.number == tlp.end_seq && tlp.is_retrans && !is_duplicate
         {
             return;
         }
         self.tlp = None;
-        // CWR, Recovery and Loss are reductions already; Linux forgets the probe when they begin.
-        let may_reduce = matches!(self.path.ca_state, CaState::Open | CaState::Disorder);
-        if tlp.is_retrans && !is_duplicate && may_reduce {
+        if tlp.is_retrans && !is_duplicate {
             self.recoveries += 1;
             self.notify_congestion(&congestion(Signal::Loss, true, 1, u64::from(tlp.end_seq - 1)));
         }

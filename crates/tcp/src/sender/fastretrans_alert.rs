@@ -179,7 +179,7 @@ impl Sender {
         }
         self.enter_recovery(false);
         if let Some(prr) = &mut self.prr {
-            prr.on_ack(self.path.in_flight, 1, false);
+            prr.on_ack(self.control.cwnd as u32, self.path.in_flight, 1, false);
         }
     }
 

@@ -280,3 +280,93 @@ fn quick_acknowledgements_follow_a_gap_longer_than_the_timeout() {
     assert!(is_acknowledged(700), "320 ms later");
     assert!(is_acknowledged(700));
 }
+
+/// Linux `tcp_init_transfer`: after more than one SYN was retransmitted the window is one packet, unless the
+/// answer echoes the first SYN (`tcp_try_undo_spurious_syn`).
+#[test]
+fn losses_of_the_handshake_leave_a_window_of_one_packet() {
+    for (syns, echoed, cwnd) in [(1, 0, 10), (2, 1, 10), (3, 2, 1), (3, 0, 10)] {
+        let mut sender = Sender::new(SenderConfig::of(Stack::linux(), "reno"));
+        let mut sent = Vec::new();
+        for _ in 0..syns {
+            let now = sender.next_timeout();
+            sent.push(sender.poll(now).expect("a SYN").timestamp);
+        }
+        let flags = Flags::SYN.with(Flags::ACK);
+        let timestamp = sent[echoed];
+        let answer = Segment { flags, timestamp, window_and_tsval: 1000, ..Segment::default() };
+        sender.handle(at(4_000), &answer);
+        assert_eq!(sender.cwnd(), cwnd, "{syns} SYNs, the answer to number {echoed}");
+    }
+}
+
+/// Linux `tcp_dsack_seen`: a spurious retransmission is delivered too, unless more duplicates are reported
+/// than packets were retransmitted.
+#[test]
+fn a_d_sack_is_a_delivery_of_the_retransmission() {
+    let mut sender = sender_with_ten_packets_out();
+    let now = recover_packet_0(&mut sender);
+    sender.handle(at(now) + RTT, &ack(10, now, &[], Flags::default()));
+    for _ in 0..2 {
+        sender.handle(at(now) + RTT, &ack(10, now, &[(0, 1)], Flags::DSACK));
+        assert_eq!((sender.path.delivered, sender.stats().delivered), (11, 10));
+        assert_eq!(sender.delivered_bytes(), 10 * u64::from(Stack::linux().mss));
+    }
+}
+
+/// Linux `tcp_process_tlp_ack`: a probe repaired a loss in a reduction for ECN, which is reduced again.
+#[test]
+fn a_probe_that_repairs_a_loss_in_cwr_reduces_the_window_again() {
+    let mut sender = connected(Stack { ecn: Ecn::Classic, ..Stack::linux() });
+    sender.handle(at(200), &ack(1, 100, &[], Flags::ECE));
+    sender.packets = sender.scoreboard.next_seq(); // There is nothing more to send.
+    assert_eq!(sender.path.ca_state, CaState::Cwr);
+    let ssthresh = sender.control.ssthresh;
+    let now = sender.next_timeout();
+    let probe = sender.poll(now).expect("a probe");
+    assert!(probe.flags.contains(Flags::RETRANSMISSION));
+    let end = probe.number + 1;
+    sender.handle(now + RTT, &ack(end, 100, &[], Flags::default()));
+    assert!(sender.tlp.is_some(), "the original or the probe");
+    sender.packets += 1;
+    while sender.poll(now + RTT).is_some() {}
+    sender.handle(now + RTT * 2, &ack(end + 1, 100, &[], Flags::default()));
+    assert!(sender.control.ssthresh < ssthresh, "{ssthresh}");
+}
+
+/// Linux `tcp_ecn_send`, where the algorithm needs ECN.
+#[test]
+fn retransmissions_are_ecn_capable_with_dctcp_only() {
+    for (ecn, ect) in [(Ecn::Classic, Flags::default()), (Ecn::Accurate, Flags::ECT_0)] {
+        let mut sender = connected(Stack { ecn, ..Stack::linux() });
+        sender.handle(at(200), &ack(0, 100, &[(1, 5)], Flags::default()));
+        let end = sender.next_timeout();
+        let segment = sender.poll(end).expect("a packet");
+        assert_eq!(
+            (segment.number, segment.flags.with(Flags::PSH)),
+            (0, Flags::RETRANSMISSION.with(ect).with(Flags::PSH))
+        );
+    }
+}
+
+/// A receiver whose stack's minimum timeout is short finds shorter gaps.
+#[test]
+fn the_gap_before_quick_acknowledgements_follows_the_minimum_timeout() {
+    let stack = Stack { autotuning: false, min_rto_ns: 5_000_000, ..Stack::linux() };
+    let mut receiver = Receiver::new(Arc::new(stack));
+    receiver.handle(at(0), &Segment { flags: Flags::SYN, ..Segment::default() });
+    receiver.poll(at(0)).expect("a SYN-ACK");
+    let mut number = 0;
+    let mut is_acknowledged = |ms| {
+        receiver.handle(at(ms), &data(number, 0));
+        number += 1;
+        receiver.poll(at(ms)).is_some()
+    };
+    let answers: Vec<bool> = (0..41).map(|_| is_acknowledged(1)).collect();
+    if !answers[40] {
+        is_acknowledged(1);
+    }
+    assert!(!is_acknowledged(2));
+    assert!(is_acknowledged(2), "the second packet");
+    assert!(is_acknowledged(20), "18 ms later");
+}

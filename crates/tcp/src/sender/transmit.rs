@@ -316,7 +316,8 @@ impl Sender {
     fn ecn_flags(&mut self, retransmission: bool) -> Flags {
         match self.stack.ecn {
             Ecn::L4s => Flags::ECT_1,
-            // Retransmissions are not ECN-capable (RFC 3168, 6.1.5).
+            // Retransmissions are not ECN-capable (RFC 3168, 6.1.5), except DCTCP's (`tcp_ca_needs_ecn`).
+            Ecn::Accurate if retransmission => Flags::ECT_0,
             _ if retransmission => Flags::default(),
             _ if std::mem::take(&mut self.cwr_pending) => Flags::ECT_0.with(Flags::CWR),
             _ => Flags::ECT_0,
