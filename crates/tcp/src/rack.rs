@@ -8,7 +8,7 @@
 //! |---|---|---|
 //! | [`Rack::advance`] | step 2, RACK_update() | `tcp_rack_advance` |
 //! | [`Rack::update_reordering`] | step 3, RACK_detect_reordering() | `tcp_check_sack_reordering` |
-//! | [`Rack::on_dsack`], [`Rack::on_recovery_end`], [`Rack::reo_wnd`] | step 4, RACK_update_reo_wnd() | `tcp_rack_update_reo_wnd`, `tcp_rack_reo_wnd` |
+//! | [`Rack::update_reo_wnd`], [`Rack::on_recovery_end`], [`Rack::reo_wnd`] | step 4, RACK_update_reo_wnd() | `tcp_rack_update_reo_wnd`, `tcp_rack_reo_wnd` |
 //! | [`Rack::detect_loss`] | step 5, RACK_detect_loss() | `tcp_rack_detect_loss` |
 //! | [`Rack::mark_losses_on_rto`] | section 6.3, RACK_mark_losses_on_RTO() | `tcp_timeout_mark_lost` |
 
@@ -45,9 +45,11 @@ pub(crate) struct Rack {
     reo_wnd_mult: u64,
     /// Recoveries until it is reset (RACK.reo_wnd_persist).
     reo_wnd_persist: u32,
-    /// Delivered packets that end the round trip in which a D-SACK last widened the window
-    /// (RACK.dsack_round).
-    dsack_round: Option<u64>,
+    /// A D-SACK is not considered yet (Linux `dsack_seen`).
+    dsack_seen: bool,
+    /// Packets delivered when a D-SACK last widened the window (Linux `last_delivered`; it stands for
+    /// RACK.dsack_round).
+    last_delivered: u64,
     /// Original transmissions below this need no further check.
     loss_cursor: u32,
     /// Retransmissions in the order of sending.
@@ -63,7 +65,8 @@ impl Rack {
             reordering: 0,
             reo_wnd_mult: 1,
             reo_wnd_persist: 0,
-            dsack_round: None,
+            dsack_seen: false,
+            last_delivered: 0,
             loss_cursor: 0,
             retransmissions: VecDeque::new(),
         }
@@ -98,12 +101,26 @@ impl Rack {
         self.retransmissions.push_back((now, number));
     }
 
-    /// The receiver reported a duplicate: the window was too small. It grows once per round trip
-    /// (step 4). As in Linux (`tcp_dsack_seen`), it grows only if reordering was seen; in the RFC any
-    /// D-SACK counts.
-    pub(crate) fn on_dsack(&mut self, path: &Path) {
-        if self.reordering_seen && self.dsack_round.is_none_or(|end| path.delivered >= end) {
-            self.dsack_round = Some(path.delivered + u64::from(path.in_flight));
+    /// The receiver reported a duplicate: the window was too small. As in Linux (`tcp_dsack_seen`), that
+    /// counts only if reordering was seen; in the RFC any D-SACK counts.
+    pub(crate) fn on_dsack(&mut self) {
+        self.dsack_seen |= self.reordering_seen;
+    }
+
+    pub(crate) fn dsack_seen(&self) -> bool {
+        self.dsack_seen
+    }
+
+    /// A packet was delivered after a D-SACK: widens the window, once per round trip (step 4).
+    /// `prior_delivered` packets had been delivered when that packet was sent, `delivered` now; Linux ignores
+    /// packets of the first flight.
+    pub(crate) fn update_reo_wnd(&mut self, prior_delivered: u64, delivered: u64) {
+        if prior_delivered == 0 {
+            return;
+        }
+        self.dsack_seen = false;
+        if prior_delivered >= self.last_delivered {
+            self.last_delivered = delivered;
             self.reo_wnd_mult = (self.reo_wnd_mult + 1).min(255);
             self.reo_wnd_persist = REO_WND_PERSIST;
         }

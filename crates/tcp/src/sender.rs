@@ -196,7 +196,7 @@ pub struct Sender {
 }
 
 #[cfg(target_pointer_width = "64")]
-const _: () = assert!(size_of::<Sender>() == 1152);
+const _: () = assert!(size_of::<Sender>() == 1144);
 
 impl Sender {
     /// Prefetches the sender's own cache lines.

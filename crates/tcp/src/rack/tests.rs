@@ -135,34 +135,39 @@ fn the_window_is_zero_with_three_sacked_packets_and_no_reordering() {
 /// Step 4: each round trip with a D-SACK adds a quarter of the minimum RTT, up to SRTT.
 #[test]
 fn a_d_sack_widens_the_window_once_per_round_trip() {
-    let (mut rack, scoreboard) = (Rack::new(), scoreboard(1));
-    let mut path = path(0);
-    path.in_flight = 10;
-    rack.on_dsack(&path);
-    assert_eq!(rack.reo_wnd(&scoreboard, &path), MIN_RTT / 4, "no reordering was seen");
+    let (mut rack, scoreboard, path) = (Rack::new(), scoreboard(1), path(0));
+    rack.on_dsack();
+    assert!(!rack.dsack_seen(), "no reordering was seen");
     rack.update_reordering(1);
+    rack.on_dsack();
+    rack.update_reo_wnd(0, 10);
+    assert_eq!(rack.reo_wnd(&scoreboard, &path), MIN_RTT / 4, "the first flight");
     for round in 2..8 {
-        rack.on_dsack(&path);
-        rack.on_dsack(&path);
-        path.delivered += 9;
-        rack.on_dsack(&path);
+        // The packet acknowledged first was sent when the window was widened, the others before.
+        let widened_at = 10 * u64::from(round);
+        for (prior_delivered, delivered) in [(0, 0), (9, 4), (1, 9)] {
+            rack.on_dsack();
+            rack.update_reo_wnd(widened_at - prior_delivered, widened_at + delivered);
+        }
+        rack.last_delivered = widened_at + 10;
         assert_eq!(rack.reo_wnd(&scoreboard, &path), (MIN_RTT / 4 * round).min(MIN_RTT));
-        path.delivered += 1;
+        assert!(!rack.dsack_seen());
     }
 }
 
 /// Step 4: 16 recoveries without a D-SACK reset the window.
 #[test]
 fn sixteen_recoveries_without_d_sack_reset_the_window() {
-    let (mut rack, scoreboard, mut path) = (Rack::new(), scoreboard(1), path(0));
+    let (mut rack, scoreboard, path) = (Rack::new(), scoreboard(1), path(0));
     rack.update_reordering(1);
-    rack.on_dsack(&path);
+    rack.on_dsack();
+    rack.update_reo_wnd(1, 1);
     for _ in 0..15 {
         rack.on_recovery_end();
     }
     assert_eq!(rack.reo_wnd(&scoreboard, &path), MIN_RTT / 2);
-    path.delivered = 1;
-    rack.on_dsack(&path);
+    rack.on_dsack();
+    rack.update_reo_wnd(1, 2);
     for _ in 0..15 {
         rack.on_recovery_end();
     }

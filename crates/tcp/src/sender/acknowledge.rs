@@ -98,6 +98,9 @@ impl Sender {
         if summary.delivered > 0 {
             self.path.delivered_at = self.path.now;
         }
+        if self.rack.dsack_seen() {
+            self.update_reo_wnd(&summary);
+        }
         self.path.in_flight = self.scoreboard.in_flight();
         self.path.una = u64::from(self.scoreboard.una());
         let rtt = self.update_rtt(segment, &summary);
@@ -255,9 +258,18 @@ impl Sender {
         if self.tlp.is_some_and(|tlp| tlp.end_seq == number + 1) {
             self.tlp = None;
         } else {
-            self.rack.on_dsack(&self.path);
+            self.rack.on_dsack();
         }
         true
+    }
+
+    /// Widens RACK's window after a D-SACK (`tcp_rack_update_reo_wnd`).
+    #[cold]
+    fn update_reo_wnd(&mut self, summary: &AckSummary) {
+        if let Some((_, number)) = summary.last_sent {
+            let sent = self.scoreboard.packet(number).info(&self.path).send_state;
+            self.rack.update_reo_wnd(sent.delivered, self.path.delivered);
+        }
     }
 
     /// Takes the round-trip time sample, and returns the one for the algorithm. The oldest packet

@@ -15,7 +15,8 @@ fn at(ms: u64) -> Time {
 fn sender_with_ten_packets_out() -> Sender {
     let mut sender = connected(Stack::linux());
     sender.rack.update_reordering(1);
-    sender.rack.on_dsack(&sender.path);
+    sender.rack.on_dsack();
+    sender.rack.update_reo_wnd(1, 1);
     assert_eq!(sender.rack.reo_wnd_persist(), 16);
     sender
 }
@@ -89,11 +90,13 @@ fn a_recovery_that_is_undone_does_not_count() {
 #[test]
 fn an_undo_by_d_sack_keeps_the_window_for_one_more_recovery() {
     let mut sender = sender_with_ten_packets_out();
+    // The packets that follow were sent before the window was widened, so they do not widen it again.
+    sender.rack.on_dsack();
+    sender.rack.update_reo_wnd(1, 10);
     for _ in 0..6 {
         sender.rack.on_recovery_end();
     }
     let now = recover_packet_0(&mut sender);
-    // Within the round trip of the first D-SACK, so that this one does not widen the window.
     sender.handle(at(now) + RTT, &ack(5, now, &[(0, 1)], Flags::DSACK));
     assert_eq!(sender.spurious, 1);
     assert_eq!(sender.rack.reo_wnd_persist(), 11);
@@ -248,7 +251,8 @@ fn a_recovery_with_an_echo_of_congestion_keeps_its_reduction() {
     for ece in [false, true] {
         let mut sender = connected(Stack { ecn: Ecn::Classic, ..Stack::linux() });
         sender.rack.update_reordering(1);
-        sender.rack.on_dsack(&sender.path);
+        sender.rack.on_dsack();
+        sender.rack.update_reo_wnd(1, 1);
         let before = sender.cwnd();
         let now = recover_packet_0(&mut sender);
         let flags = if ece { Flags::ECE } else { Flags::default() };
