@@ -341,6 +341,9 @@ impl WindowRule for Cdg {
     }
 
     fn on_restart(&mut self, path: &Path, _pause: Span) {
+        if path.ca_state == CaState::Loss {
+            return; // Linux's CDG starts anew after idle only (`CA_EVENT_CWND_RESTART`).
+        }
         self.gradients.fill(MinMax::default());
         (self.rtt, self.rtt_prev, self.gsum) = Default::default();
         (self.gfilled, self.tail, self.delack, self.backoff_cnt) = Default::default();

@@ -81,7 +81,8 @@ pub trait WindowRule {
     #[inline]
     fn on_undo(&mut self) {}
 
-    /// The first packet after an application-limited idle period of `pause`.
+    /// The first packet after an application-limited idle period of `pause`, or the first retransmission
+    /// after a timeout that left nothing in flight (Linux's `CA_EVENT_TX_START`).
     #[inline]
     fn on_restart(&mut self, _path: &Path, _pause: Span) {}
 
@@ -321,7 +322,7 @@ impl<R: WindowRule, S: SlowStart> CongestionControl for Windowed<R, S> {
 
     #[inline]
     fn on_sent(&mut self, path: &Path, sent: &Sent) {
-        if sent.from_idle && sent.app_limited {
+        if sent.from_idle && (sent.app_limited || sent.retransmission) {
             self.rule.on_restart(path, path.now.since(self.last_sent));
         }
         self.last_sent = path.now;

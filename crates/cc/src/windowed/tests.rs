@@ -411,3 +411,21 @@ fn hystart_lowers_the_target_of_a_recovery() {
         assert_eq!(window(&cubic), window_after, "{prr_cwnd} packets");
     }
 }
+
+/// Linux `tcp_event_data_sent`: `CA_EVENT_TX_START` whenever nothing is in flight.
+#[test]
+fn the_first_retransmission_after_a_timeout_forgets_base_rtt() {
+    for (name, base) in [("vegas", "baseRTT"), ("veno", "BaseRTT")] {
+        for from_idle in [false, true] {
+            let mut algorithm = algorithm(name);
+            acknowledge(&mut algorithm, &path(), 1);
+            algorithm.on_congestion(&path(), &TIMEOUT);
+            let loss = Path { ca_state: CaState::Loss, ..path() };
+            let sent = Sent::new(0).with_retransmission(true).with_from_idle(from_idle);
+            algorithm.on_sent(&loss, &sent);
+            let mut knows_base = false;
+            algorithm.inspect(&mut |metric| knows_base |= metric.name == base);
+            assert_eq!(knows_base, !from_idle, "{name}");
+        }
+    }
+}
