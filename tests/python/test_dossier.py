@@ -351,6 +351,16 @@ def test_a_single_flow_is_no_evidence_of_fairness() -> None:
     assert with_enough_flows(runs, found, KINDS["loss"]).height == 2
 
 
+def test_of_lost_packets_neither_drops_nor_sent_ones_of_the_warmup_count(tmp_path: Path) -> None:
+    scenario = Scenario("fall")
+    sweep = scenario.at(scenario.first(1), ["cubic"])
+    runs = bench.Bench(tmp_path).run(sweep, "fall")
+    sent = runs.flows["sent"].sum()
+    assert runs.runs["data_packets"].item() > 3 * sent  # at ten times the rate until 10 s
+    found = values(runs, KINDS["loss"])["value"].item()
+    assert found == pytest.approx(runs.runs["dropped"].item() / sent)
+
+
 def of_series(flows: dict[str, list[int]], dropped: list[int]) -> Runs:
     """A run of which each second has what its flows have sent and delivered so far."""
     rows = [

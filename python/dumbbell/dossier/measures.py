@@ -119,11 +119,15 @@ def _of_runs(value: pl.Expr) -> Callable[[Runs], pl.DataFrame]:
     return lambda of: of.runs.select("run", value=value)
 
 
-_LOSS: Final = _of_runs(pl.col("dropped") / pl.max_horizontal("data_packets", 1))
+def _loss(of: Runs) -> pl.DataFrame:
+    """The share of packets that full queues drop; of neither the warm-up counts."""
+    sent = of.flows.group_by("run", maintain_order=True).agg(pl.col("sent").sum())
+    both = of.runs.join(sent, on="run", maintain_order="left")
+    return both.select("run", value=pl.col("dropped") / pl.max_horizontal("sent", 1))
 
 
 def _loss_ratio(of: Runs) -> pl.DataFrame:
-    compared = of.beside(_LOSS(of), pl.lit("reno"))
+    compared = of.beside(_loss(of), pl.lit("reno"))
     return compared.select("run", value=pl.col("value") / pl.col("reference"))
 
 
@@ -298,7 +302,7 @@ KINDS: Final = {
         ),
         Kind("persistence", Column("Retransmissions per flow", number=True), _persistence),
         Kind("delay", _delay("Mean queueing delay"), _of_runs(pl.col("queue_delay_mean"))),
-        Kind("loss", _share("Packets dropped"), _LOSS),
+        Kind("loss", _share("Packets dropped"), _loss),
         Kind(
             "loss_ratio",
             Column("Packets dropped", number=True, unit="times Reno's"),
