@@ -361,6 +361,18 @@ def test_of_lost_packets_neither_drops_nor_sent_ones_of_the_warmup_count(tmp_pat
     assert found == pytest.approx(runs.runs["dropped"].item() / sent)
 
 
+def test_the_delay_of_a_longer_route_is_no_queueing(tmp_path: Path) -> None:
+    scenario = Scenario("delay")
+    path = {"link.bottleneck.rate": "50 Mbit/s", "flow.*.rtt": "50 ms"}
+    path |= {"link.bottleneck.queue": "200 packets"}
+    sweep = scenario.at([path], ["vegas", "cubic"])
+    runs = bench.Bench(tmp_path).run(sweep, "delay", series=True)
+    calm, full = values(runs, KINDS["queueing"])["value"]
+    assert calm < 0.005 < full < 200 * 1500 * 8 / 50e6
+    # The six routes are 32.5 ms longer than the shortest one on average.
+    assert runs.runs["queue_delay_mean"].min() > 0.02  # type: ignore[operator]
+
+
 def of_series(flows: dict[str, list[int]], dropped: list[int]) -> Runs:
     """A run of which each second has what its flows have sent and delivered so far."""
     rows = [

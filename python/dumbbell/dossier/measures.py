@@ -126,6 +126,18 @@ def _loss(of: Runs) -> pl.DataFrame:
     return both.select("run", value=pl.col("dropped") / pl.max_horizontal("sent", 1))
 
 
+def _queueing(of: Runs) -> pl.DataFrame:
+    """The mean delay of queues: their mean length over the rate of what leaves them (Little's law).
+
+    The delays of packets are beyond that of the shortest route; this is the queue's alone.
+    """
+    t, sent = pl.col("t"), pl.col("sent_bytes")
+    rate = pl.max_horizontal(sent.max() - sent.min(), 1) / (t.max() - t.min())
+    links = of.link_series.group_by("run", "link", maintain_order=True)
+    each = links.agg(value=pl.col("queue_bytes").mean() / rate)
+    return each.group_by("run", maintain_order=True).agg(pl.col("value").sum())
+
+
 def _loss_ratio(of: Runs) -> pl.DataFrame:
     compared = of.beside(_loss(of), pl.lit("reno"))
     return compared.select("run", value=pl.col("value") / pl.col("reference"))
@@ -302,6 +314,7 @@ KINDS: Final = {
         ),
         Kind("persistence", Column("Retransmissions per flow", number=True), _persistence),
         Kind("delay", _delay("Mean queueing delay"), _of_runs(pl.col("queue_delay_mean"))),
+        Kind("queueing", _delay("Mean delay in queues"), _queueing, of_series=True),
         Kind("loss", _share("Packets dropped"), _loss),
         Kind(
             "loss_ratio",
