@@ -373,6 +373,16 @@ def test_the_delay_of_a_longer_route_is_no_queueing(tmp_path: Path) -> None:
     assert runs.runs["queue_delay_mean"].min() > 0.02  # type: ignore[operator]
 
 
+def test_a_constant_load_leaves_less_capacity_to_be_used() -> None:
+    flows = [("a", "proposed", "cubic", 60), ("a", "media", "none", 20), ("b", "proposed", "bbr", 8)]
+    runs = Runs.of(
+        pl.DataFrame({"run": ["a", "b"], "utilisation": [0.8, 0.8]}),
+        pl.DataFrame(flows, schema=["run", "flow", "cc", "received"], orient="row"),
+        [],
+    )
+    assert KINDS["idle"].measure(runs)["value"].to_list() == pytest.approx([0.25, 0.2])
+
+
 def of_series(flows: dict[str, list[int]], dropped: list[int]) -> Runs:
     """A run of which each second has what its flows have sent and delivered so far."""
     rows = [

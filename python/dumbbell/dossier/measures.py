@@ -138,6 +138,16 @@ def _queueing(of: Runs) -> pl.DataFrame:
     return each.group_by("run", maintain_order=True).agg(pl.col("value").sum())
 
 
+def _idle(of: Runs) -> pl.DataFrame:
+    """The share that stays unused of what flows without congestion control leave of a link."""
+    received = pl.col("received")
+    fixed = received.filter(pl.col("cc") == "none").sum() / pl.max_horizontal(received.sum(), 1)
+    shares = of.flows.group_by("run", maintain_order=True).agg(fixed=fixed)
+    both = of.runs.join(shares, on="run", maintain_order="left")
+    used = pl.col("utilisation")
+    return both.select("run", value=(1 - used) / (1 - used * pl.col("fixed")))
+
+
 def _loss_ratio(of: Runs) -> pl.DataFrame:
     compared = of.beside(_loss(of), pl.lit("reno"))
     return compared.select("run", value=pl.col("value") / pl.col("reference"))
@@ -389,7 +399,7 @@ KINDS: Final = {
         Kind("media_loss", _share("Packets lost of the UDP stream"), _media_loss),
         Kind("call_rate", _share("Rate that the call lacks"), _call_rate),
         Kind("frames", _delay("p95 delay of frames"), _frames),
-        Kind("idle", _share("Capacity unused"), _of_runs(1 - pl.col("utilisation"))),
+        Kind("idle", _share("Capacity unused"), _idle),
         Kind(
             "retransmitted",
             _share("Packets retransmitted"),
