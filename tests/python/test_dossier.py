@@ -383,6 +383,15 @@ def test_a_constant_load_leaves_less_capacity_to_be_used() -> None:
     assert KINDS["idle"].measure(runs)["value"].to_list() == pytest.approx([0.25, 0.2])
 
 
+def test_a_path_whose_reference_run_is_missing_is_left_out() -> None:
+    rows = [("a", "bbr", 1, 4), ("b", "reno", 1, 2), ("c", "bbr", 2, 9), ("d", "reno", 3, 5)]
+    columns = ["run", "proposed", "seed", "dropped"]
+    runs = pl.DataFrame(rows, schema=columns, orient="row")
+    flows = pl.DataFrame({"run": list("abcd"), "flow": "proposed", "sent": 10})
+    found = values(Runs.of(runs, flows, []), KINDS["loss_ratio"])
+    assert found.select("run", "value").rows() == [("a", 2.0), ("b", 1.0), ("d", 1.0)]
+
+
 def of_series(flows: dict[str, list[int]], dropped: list[int]) -> Runs:
     """A run of which each second has what its flows have sent and delivered so far."""
     rows = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 import polars as pl
 
@@ -103,7 +103,9 @@ class Runs:
         return self.flows_of(role).group_by("run", maintain_order=True).agg(**values)
 
     def beside(self, found: pl.DataFrame, usual: pl.Expr) -> pl.DataFrame:
-        """The same measure of the run with the `usual` algorithm on the same path, as ``usual``.
+        """The same measure of the run with the `usual` algorithm on the same path, as ``reference``.
+
+        No row where that run is missing, as real packets' may.
 
         Args:
             found: Columns run, value.
@@ -112,7 +114,7 @@ class Runs:
         keys = [*self.axes, "seed"]
         placed = self.runs.select("run", PROPOSED, *keys).join(found, on="run")
         others = placed.select(*keys, usual=PROPOSED, reference="value")
-        return placed.with_columns(usual=usual).join(others, on=[*keys, "usual"], how="left")
+        return placed.with_columns(usual=usual).join(others, on=[*keys, "usual"])
 
 
 def _of_runs(value: pl.Expr) -> Callable[[Runs], pl.DataFrame]:
@@ -420,12 +422,14 @@ def values(of: Runs, kind: Kind) -> pl.DataFrame:
 
     Returns:
         Columns path (its number, from 0), the axes of the scenario, seed, cc, run, value; null
-        where there is none, as the index of flows that never sent.
+        where there is none, as the index of flows that never sent. A run that is compared with one
+        that is missing has no row.
     """
     keys = [*of.axes, "seed"]
     paths = of.runs.select(keys).unique(maintain_order=True).with_row_index("path")
     placed = of.runs.select(*keys, "run", cc=PROPOSED).join(paths, on=keys, maintain_order="left")
-    found = placed.join(kind.measure(of), on="run", how="left", maintain_order="left")
+    how: Literal["inner", "left"] = "inner" if kind.is_relative else "left"
+    found = placed.join(kind.measure(of), on="run", how=how, maintain_order="left")
     value = pl.col("value").cast(pl.Float64).fill_nan(None)
     return found.select("path", *keys, "cc", "run", value=value)
 
