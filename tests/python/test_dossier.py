@@ -9,6 +9,7 @@ import math
 import re
 import shlex
 import tomllib
+from dataclasses import replace
 from typing import Any
 from xml.etree import ElementTree
 
@@ -21,7 +22,7 @@ from typer.testing import CliRunner
 
 from dumbbell import DumbbellError, Experiment, ExperimentError, OverwriteError
 from dumbbell.cli.app import app
-from dumbbell.dossier import Dossier, bench, evaluate, real
+from dumbbell.dossier import Dossier, bench, evaluate, evaluation, real
 from dumbbell.dossier.clauses import choose, clauses, needs_series, untested
 from dumbbell.dossier.evaluation import REFERENCES
 from dumbbell.dossier.measures import KINDS, Runs, values, with_enough_flows
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dumbbell.dossier.search import Worst
+    from dumbbell.results.result import Result
 
 SCENARIOS = sorted(file.stem for file in FOLDER.glob("*.toml"))
 
@@ -804,6 +806,28 @@ def test_runs_one_by_one_have_the_values_of_the_sweep(
     expected = values(swept, one.kind).drop("run").sort("path", "cc")
     same = values(found, one.kind).drop("run").sort("path", "cc")
     assert_frame_equal(same, expected, check_dtypes=False)
+
+
+@pytest.mark.parametrize("disturbed", ["bbr", "cubic", "reno"])
+def test_an_algorithm_whose_runs_are_all_disturbed_is_not_tested(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, disturbed: str
+) -> None:
+    def runs(experiments: list[Experiment], **_: Any) -> list[Result]:
+        [found] = run_each(experiments)
+        is_late = experiments[0].flows[0].cc == disturbed
+        wrong = {"invalid": {"1": ["late"]}} if is_late else {}
+        return [replace(found, meta=found.meta | wrong)]
+
+    monkeypatch.setattr(real, "run_each", runs)
+    monkeypatch.setattr(evaluation, "run_all", lambda *_, **__: [])
+    asked = ["delay-datacentre", "loss-aqm"]
+    found = evaluate("bbr", tmp_path / "out", clauses=asked, paths=1, backend="linux")
+    text = (tmp_path / "out/dossier.md").read_text()
+    for one in found.evidence:
+        assert disturbed not in one.shares
+        assert one.verdict(disturbed) == "not tested"
+        assert ("disturbed all runs" in one.failure) == (disturbed == "bbr")
+    assert ("disturbed all runs" in text) == (disturbed == "bbr")
 
 
 def test_an_algorithm_of_a_quic_stack_is_evaluated_over_quic(tmp_path: Path) -> None:

@@ -224,10 +224,10 @@ class Evaluation:
         if not found.height:
             few = f"no path that was drawn has {measure.kind.least_flows} flows of it"
             return Evidence.lacking(measure, few)
-        shares = {
-            cc: Share.of(found.filter(cc=cc)["value"].to_list(), measure.limit)
-            for cc in self.algorithms
-        }
+        known = {cc: found.filter(cc=cc)["value"].to_list() for cc in self.algorithms}
+        if not known[self.cc]:
+            return Evidence.lacking(measure, "the machine disturbed all runs that it takes")
+        shares = {cc: Share.of(its, measure.limit) for cc, its in known.items() if its}
         return Evidence(measure, found, shares, every)
 
     def with_worst(self, evidence: Evidence, budget: int) -> Evidence:

@@ -135,7 +135,7 @@ def magnitudes(evidence: Evidence, dossier: Dossier) -> str:
         return ""
     column, cc = evidence.measure.kind.column, dossier.cc
     said = []
-    for one in dossier.algorithms:
+    for one in evidence.shares:
         first, last = (with_unit(column, evidence.quantile(one, share)) for share in (0.5, 0.9))
         said.append(f"{label(one)} {first.removesuffix(column.unit).strip()} and {last}")
     half, twice = (WORDS[evidence.verdict_at(factor, cc)] for factor in (0.5, 2.0))
