@@ -25,6 +25,7 @@ from dumbbell.cli.app import app
 from dumbbell.dossier import Dossier, bench, evaluate, evaluation, real
 from dumbbell.dossier.clauses import choose, clauses, needs_series, untested
 from dumbbell.dossier.evaluation import REFERENCES
+from dumbbell.dossier.gate import Gate
 from dumbbell.dossier.measures import KINDS, Runs, values, with_enough_flows
 from dumbbell.dossier.outcome import Evidence, Finding, Options
 from dumbbell.dossier.packs import Pack, Packed
@@ -806,6 +807,19 @@ def test_runs_one_by_one_have_the_values_of_the_sweep(
     expected = values(swept, one.kind).drop("run").sort("path", "cc")
     same = values(found, one.kind).drop("run").sort("path", "cc")
     assert_frame_equal(same, expected, check_dtypes=False)
+
+
+def test_an_algorithm_that_fails_in_the_search_has_no_evidence_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> Worst:
+        raise bench.FailedRunError("it raised ArithmeticError: no window")
+
+    monkeypatch.setattr(evaluation.Search, "worst", fail)
+    found = evaluate("reno", tmp_path / "out", clauses=["loss-own"], paths=29, search=1)
+    assert [one.verdict("reno") for one in found.evidence] == ["not tested"]
+    [breach] = Gate(share={"loss-own": 1.0}).broken(found)
+    assert "because it raised ArithmeticError" in breach.sentence
 
 
 @pytest.mark.parametrize("disturbed", ["bbr", "cubic", "reno"])

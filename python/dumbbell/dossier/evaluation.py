@@ -231,7 +231,7 @@ class Evaluation:
         return Evidence(measure, found, shares, every)
 
     def with_worst(self, evidence: Evidence, budget: int) -> Evidence:
-        """The same with the worst path for the algorithm in question."""
+        """The same with the worst path for the algorithm; none if it fails in the search."""
         if evidence.failure:
             return evidence
         measure = evidence.measure
@@ -240,7 +240,7 @@ class Evaluation:
         try:
             return replace(evidence, worst=search.worst(start, budget))
         except FailedRunError as error:
-            return replace(evidence, failure=str(error))
+            return Evidence.lacking(measure, str(error))
 
     def _run(self, scenario: str) -> Runs | str:
         if scenario not in self.runs:
