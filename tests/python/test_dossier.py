@@ -22,6 +22,7 @@ from typer.testing import CliRunner
 
 from dumbbell import DumbbellError, Experiment, ExperimentError, OverwriteError
 from dumbbell.cli.app import app
+from dumbbell.cli.evaluate import QUICK_PATHS
 from dumbbell.dossier import Dossier, bench, evaluate, evaluation, real
 from dumbbell.dossier.clauses import choose, clauses, needs_series, untested
 from dumbbell.dossier.evaluation import REFERENCES
@@ -133,11 +134,27 @@ def test_a_share_surely_below_or_above_a_tenth_is_evidence() -> None:
     assert Share(0, 0).verdict == "not tested"
 
 
-def test_a_dossier_of_few_paths_says_that_none_can_be_for() -> None:
+def test_a_dossier_of_few_paths_says_that_none_can_be_for(tmp_path: Path) -> None:
     assert Share(0, FEWEST).verdict == "for"
     assert Share(0, FEWEST - 1).verdict == "inconclusive"
-    assert too_few(FEWEST) == ""
-    assert too_few(6).startswith("With 6 paths no clause can have evidence for")
+    of = Dossier("bbr", [], [], [], 6, 0, tmp_path)
+    assert too_few(of).startswith("With 6 paths no clause can have evidence for")
+    assert too_few(replace(of, paths=FEWEST)) == ""
+
+
+def test_a_measure_of_few_paths_of_many_is_named(tmp_path: Path) -> None:
+    [clause] = choose(["loss-own"], {})
+    few = Evidence(clause.measures[0], pl.DataFrame(), {"bbr": Share(0, 28)}, pl.DataFrame())
+    of = Dossier("bbr", [], [Finding(clause, [few])], [], 36, 0, tmp_path)
+    assert too_few(of) == "Evidence for takes 29 paths; fewer have loss-own (28 paths)."
+
+
+def test_quick_evaluations_have_enough_paths_for_every_measure() -> None:
+    for measure in (one for clause in clauses() for one in clause.measures):
+        paths = Scenario(measure.scenario).first(QUICK_PATHS)
+        flows = [path.get("flow.proposed.repeat", measure.kind.least_flows) for path in paths]
+        enough = sum(count >= measure.kind.least_flows for count in flows)
+        assert enough >= FEWEST, measure.id
 
 
 def test_the_chances_of_for_in_the_guide_are_those_of_100_paths() -> None:
