@@ -403,6 +403,12 @@ def test_a_constant_load_leaves_less_capacity_to_be_used() -> None:
     assert KINDS["idle"].measure(runs)["value"].to_list() == pytest.approx([0.25, 0.2])
 
 
+def test_a_path_that_loses_more_than_5_of_100_frames_has_no_delay() -> None:
+    runs = {"run": ["a", "b"], "frame_delay_p95": [0.1, 0.1], "frames_lost": [0.05, 0.06]}
+    found = KINDS["frames"].measure(Runs.of(pl.DataFrame(runs), pl.DataFrame(), []))
+    assert found["value"].to_list() == [0.1, None]
+
+
 def test_a_path_whose_reference_run_is_missing_is_left_out() -> None:
     rows = [("a", "bbr", 1, 4), ("b", "reno", 1, 2), ("c", "bbr", 2, 9), ("d", "reno", 3, 5)]
     columns = ["run", "proposed", "seed", "dropped"]

@@ -294,9 +294,11 @@ def _call_rate(of: Runs) -> pl.DataFrame:
 
 
 def _frames(of: Runs) -> pl.DataFrame:
-    """The 95th percentile of the delay of frames; null without media over RTP."""
-    found = pl.col("frame_delay_p95") if "frame_delay_p95" in of.runs.columns else pl.lit(None)
-    return of.runs.select("run", value=found.cast(pl.Float64))
+    """The 95th percentile of the delay of frames; null without media, and if more are lost."""
+    if "frame_delay_p95" not in of.runs.columns:
+        return of.runs.select("run", value=pl.lit(None, dtype=pl.Float64))
+    arrived = pl.col("frames_lost") <= 0.05
+    return of.runs.select("run", value=pl.when(arrived).then("frame_delay_p95"))
 
 
 def _media_delay(of: Runs) -> pl.DataFrame:
@@ -392,7 +394,7 @@ KINDS: Final = {
         ),
         Kind(
             "transfers",
-            Column("Mean slowdown of transfers", number=True),
+            Column("Mean slowdown of complete transfers", number=True),
             _of_runs(pl.col("slowdown_mean")),
         ),
         Kind("delay_p95", _delay("p95 queueing delay"), _of_runs(pl.col("queue_delay_p95"))),
