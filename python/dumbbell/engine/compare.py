@@ -383,14 +383,19 @@ def _judge(result: Result, rival: Result | None) -> pl.DataFrame:
 
 
 def _harm(together: pl.DataFrame, alone: pl.DataFrame) -> pl.DataFrame:
-    """By seed, what was left to the rival, and the harm that this is."""
+    """By seed, what was left to the rival, and the harm that this is; null if it never sent."""
     left, had = (
         dict(metrics.group_throughput(flows).select("seed", "throughput").iter_rows())
         for flows in (together, alone)
     )
-    usual = sum(had.values()) / len(had)
-    harm = [metrics.harm(had.get(seed, usual), rate) for seed, rate in left.items()]
+    known = [rate for rate in had.values() if rate is not None]
+    usual = sum(known) / len(known) if known else None
+    harm = [
+        None if rate is None or before is None else metrics.harm(before, rate)
+        for seed, rate in left.items()
+        for before in [had.get(seed, usual)]
+    ]
     return pl.DataFrame(
         {"seed": list(left), "rival_throughput": list(left.values()), "harm": harm},
-        schema_overrides={"seed": pl.UInt64},
+        schema_overrides={"seed": pl.UInt64, "rival_throughput": pl.Float64, "harm": pl.Float64},
     )
