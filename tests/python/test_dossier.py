@@ -394,7 +394,11 @@ def test_the_delay_of_a_longer_route_is_no_queueing(tmp_path: Path) -> None:
 
 
 def test_a_constant_load_leaves_less_capacity_to_be_used() -> None:
-    flows = [("a", "proposed", "cubic", 60), ("a", "media", "none", 20), ("b", "proposed", "bbr", 8)]
+    flows = [
+        ("a", "proposed", "cubic", 60),
+        ("a", "media", "none", 20),
+        ("b", "proposed", "bbr", 8),
+    ]
     runs = Runs.of(
         pl.DataFrame({"run": ["a", "b"], "utilisation": [0.8, 0.8]}),
         pl.DataFrame(flows, schema=["run", "flow", "cc", "received"], orient="row"),

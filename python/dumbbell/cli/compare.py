@@ -65,6 +65,7 @@ def compare_algorithms(
     metric: options.Metric = "throughput",
     max_seeds: options.MaxSeeds = 100,
     backend: options.OnBackend = "simulator",
+    retry_invalid: options.RetryInvalid = 0,
     out: Annotated[
         Path | None, options.out("Picture (.svg, .png, .pdf), or folder for it and results.")
     ] = None,
@@ -81,6 +82,8 @@ def compare_algorithms(
     algorithms = options.split_algorithms(cc)
     link = {"rate": rate, "rtt": rtt, "queue": queue, "aqm": aqm, "loss": loss}
     link |= {"template": template} if template else {}
+    if backend == "simulator":
+        options.refuse_given(context, ("retry_invalid",), "goes with --backend linux")
     if traffic is None:
         options.refuse_given(context, ("traffic_cc",), "goes with --traffic")
     if against is None:
@@ -102,6 +105,7 @@ def compare_algorithms(
             jobs=jobs,
             until=until,
             backend=backend,
+            retry_invalid=retry_invalid,
             out=None if is_picture else out,
             overwrite=overwrite,
             progress=progress,
@@ -110,10 +114,9 @@ def compare_algorithms(
     wall = time.perf_counter() - began
     for name, one in found.results.items():
         output.print_warnings(f"{name}: {warning}" for warning in one.warnings)
-        if json:
-            output.print_warnings(f"{name}: invalid, {reason}" for reason in one.invalid_reasons)
     title = _title(found, question, against, against_flows)
     if json:
+        output.print_warnings(found.invalid)
         _print_json(found, {"wall_s": wall, "question": question}, until)
     else:
         _print(found, title, question, until)
@@ -180,9 +183,8 @@ def _print(found: Comparison, title: str, question: dict[str, Any], until: Until
     output.print_line()
     for note in notes:
         output.print_text(note)
-    for name, result in found.results.items():
-        for reason in result.invalid_reasons:
-            output.print_line(f"\nInvalid, {name}: {reason}")
+    if found.invalid:
+        output.print_text("\n".join(["", *found.invalid]))
     loose = [
         name
         for name, result in found.results.items()
