@@ -32,6 +32,7 @@ from dumbbell.dossier.outcome import Evidence, Finding, Options
 from dumbbell.dossier.packs import Pack, Packed
 from dumbbell.dossier.page import again
 from dumbbell.dossier.scenarios import FOLDER, Scenario
+from dumbbell.dossier.search import Search
 from dumbbell.dossier.verdict import FEWEST, Pair, Share, bounds, combined, together
 from dumbbell.dossier.words import heading, too_few
 from dumbbell.engine.runner import run_all, run_each
@@ -842,7 +843,7 @@ def test_an_algorithm_that_fails_in_the_search_has_no_evidence_for_it(
     def fail(*_: Any) -> Worst:
         raise bench.FailedRunError("it raised ArithmeticError: no window")
 
-    monkeypatch.setattr(evaluation.Search, "worst", fail)
+    monkeypatch.setattr(Search, "worst", fail)
     found = evaluate("reno", tmp_path / "out", clauses=["loss-own"], paths=29, search=1)
     assert [one.verdict("reno") for one in found.evidence] == ["not tested"]
     [breach] = Gate(share={"loss-own": 1.0}).broken(found)

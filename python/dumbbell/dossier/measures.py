@@ -103,7 +103,7 @@ class Runs:
         return self.flows_of(role).group_by("run", maintain_order=True).agg(**values)
 
     def beside(self, found: pl.DataFrame, usual: pl.Expr) -> pl.DataFrame:
-        """The same measure of the run with the `usual` algorithm on the same path, as ``reference``.
+        """The same measure of the run with the `usual` algorithm on the same path: ``reference``.
 
         No row where that run is missing, as real packets' may.
 
