@@ -80,11 +80,11 @@ class Comparison:
         results: The result of every algorithm, by its name.
         rival: The result of the competitor's flows alone on the link; None without ``against``.
         runs: One row per algorithm and valid seed (see `Result.valid`): algorithm, seed, throughput
-            and goodput of its flows together (bit/s), queue_delay_mean and queue_delay_p95 (means over its flows, s),
-            retransmission_share, utilisation (0 to 1), jain (over all flows on the link); with a
-            competitor also rival_throughput (bit/s) and harm (at most 1, see `metrics.harm`); with
-            traffic also completed_share (0 to 1), completion_p50 and completion_p99 of its
-            transfers (s, see `metrics.transfer_summary`).
+            and goodput of its flows together (bit/s), queue_delay_mean and queue_delay_p95 (means
+            over its flows, s), retransmission_share, utilisation (0 to 1), jain (over all flows on
+            the link); with a competitor also rival_throughput (bit/s) and harm (at most 1, see
+            `metrics.harm`); with traffic also completed_share (0 to 1), completion_p50 and
+            completion_p99 of its transfers (s, see `metrics.transfer_summary`).
     """
 
     results: dict[str, Result]
