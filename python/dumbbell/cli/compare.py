@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from typer import Context, Option
 
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
     from dumbbell.engine.compare import Comparison
     from dumbbell.metrics.intervals import Until
+
+NOTE: Final = "Throughput: all flows of an algorithm together. Delays: one-way, flows' means."
+"""What to know about a table of algorithms."""
 
 Ecn = Literal["off", "classic", "accurate", "l4s"]
 Stack = Literal["linux", "linux-2.6.18", "ns-3"]
@@ -164,7 +167,7 @@ def _print(found: Comparison, title: str, question: dict[str, Any], until: Until
 
     counts = found.runs["algorithm"].value_counts()["count"]
     output.print_table(f"{title}{output.mean_of(counts)}", found.table())
-    notes = ["Throughput: all flows of an algorithm together. Delays: one-way, flows' means."]
+    notes = [NOTE]
     if question["flows"] > 1 or found.rival is not None:
         notes.append(f"The flows start within {question['start_jitter']} (--start-jitter).")
     if question["traffic"]:
