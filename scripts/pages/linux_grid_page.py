@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+_EDGES: Final = (0.47, 2.1)
+"""Between which ratios marks are drawn; those beyond are at the edge."""
 _KEPT: Final = Path(__file__).parent / "linux/grid.parquet"
 _NS3: Final = Path(__file__).parent.parent / "ns3"
 _ALONE: Final = ("alone", "losses")
@@ -227,14 +229,20 @@ def draw(compared: pl.DataFrame) -> Figure:
     return figure
 
 
+def shown_ratio(row: dict[str, Any]) -> float:
+    """The ratio of the medians, simulated over Linux, within `_EDGES`; 1 if both are 0."""
+    simulated, linux = (float(np.median(row[name])) for name in ("simulated", "linux"))
+    if simulated == linux:
+        return 1.0
+    return float(np.clip(simulated / linux if linux else np.inf, *_EDGES))
+
+
 def _mark(ax: Axes, row: dict[str, Any], place: float) -> None:
-    linux = float(np.median(row["linux"]))
-    ratio = float(np.median(row["simulated"])) / linux if linux else 1.0
     cc = next((cc for cc in row["cell"].replace("+", "-").split("-") if cc in (*_IN_NS3,)), "bbr3")
     style = style_of(row["group"] if row["group"] in _IN_NS3 else cc)
     off = row["verdict"] != "agrees"
     ax.scatter(
-        min(max(ratio, 0.47), 2.1),
+        shown_ratio(row),
         place + 0.28 * ((hash_of(row) % 7) / 3 - 1),
         s=22 if off else 9,
         marker=style.marker,
@@ -316,7 +324,9 @@ shortest queue drains, whichever is less. That is decided before anything is com
 _CAPTION: Final = """\
 *A mark is the ratio of the medians for a flow or a group of flows: circles are Reno's, squares
 CUBIC's, triangles BBRv1's, diamonds those of eBPF programs; the band is the tolerance. Large hollow
-marks do not agree. Small values may agree beyond the band, by the absolute tolerance.*"""
+marks do not agree. Small values may agree beyond the band, by the absolute tolerance. Marks at 0.47
+and 2.1, the edges, are of ratios there or beyond; where Linux has 0 and the simulator has not, the
+mark is at the right edge.*"""
 
 _CAUSES: Final = """\
 What runs and captures show of them:

@@ -79,8 +79,25 @@ def test_a_video_above_the_capacity_stalls_for_the_difference() -> None:
     stalled = segments["stalled"][2:]
     assert stalled.to_numpy() == pytest.approx(8 * 1500 / 1448 - 4, rel=0.05)
     row = metrics.video_summary(result).row(0, named=True)
-    assert row["stalls"] == segments.height - 1
-    assert row["stall_time"] == pytest.approx(segments["stalled"].sum())
+    # It stalls before each segment but the first, and until the end.
+    assert row["stalls"] == segments.height
+    last = 100 - segments["completed"][-1] - 4
+    assert row["stall_time"] == pytest.approx(segments["stalled"].sum() + last)
+
+
+def test_a_video_that_starves_to_the_end_stalls_until_then() -> None:
+    links = [Link(name="access", rates=[["0 s", "10 Mbit/s"], ["20 s", "0 bit/s"]], queue="1 MB")]
+    flow = Flow(name="client", cc="reno", app=VIDEO, ladder=["1 Mbit/s"], rtt="40 ms")
+    result = dumbbell.run(Experiment(duration="100 s", links=links, flows=[flow]))
+    row = metrics.video_summary(result).row(0, named=True)
+    assert row["stalls"] == 1
+    assert 100 - 20 - 20 - 4 < row["stall_time"] < 100 - 20
+
+
+def test_a_video_of_which_nothing_arrives_never_starts() -> None:
+    result = run("100 kbit/s", "30 s", app=VIDEO, ladder=["1 Mbit/s"])
+    row = metrics.video_summary(result).row(0, named=True)
+    assert (row["segments"], row["startup_delay"], row["stalls"]) == (0, None, 0)
 
 
 def test_a_buffer_based_client_takes_the_capacity_on_average() -> None:

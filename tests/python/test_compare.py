@@ -105,6 +105,13 @@ def test_one_flow_may_be_compared_against_several() -> None:
     assert 0 < found.runs["throughput"].item() < 20e6
 
 
+def test_a_rival_that_never_starts_has_no_harm() -> None:
+    late = {"rate": "10 Mbit/s", "start_jitter": "1000 s", "duration": "1 s"}
+    found = dumbbell.compare("cubic", against="reno", flows=1, **late)  # type: ignore[arg-type]
+    assert found.runs.select("rival_throughput", "harm").rows() == [(None, None)]
+    found.plot()
+
+
 def test_aqm_and_ecn_mark_packets_instead_of_dropping_them() -> None:
     settings = {"rate": "20 Mbit/s", "duration": "10 s", "aqm": "codel", "queue": "20 BDP"}
     dropped, marked = (

@@ -9,6 +9,7 @@ import math
 import re
 import shlex
 import tomllib
+from dataclasses import replace
 from typing import Any
 from xml.etree import ElementTree
 
@@ -21,14 +22,17 @@ from typer.testing import CliRunner
 
 from dumbbell import DumbbellError, Experiment, ExperimentError, OverwriteError
 from dumbbell.cli.app import app
-from dumbbell.dossier import Dossier, bench, evaluate, real
+from dumbbell.cli.evaluate import QUICK_PATHS
+from dumbbell.dossier import Dossier, bench, evaluate, evaluation, real
 from dumbbell.dossier.clauses import choose, clauses, needs_series, untested
 from dumbbell.dossier.evaluation import REFERENCES
+from dumbbell.dossier.gate import Gate
 from dumbbell.dossier.measures import KINDS, Runs, values, with_enough_flows
 from dumbbell.dossier.outcome import Evidence, Finding, Options
 from dumbbell.dossier.packs import Pack, Packed
 from dumbbell.dossier.page import again
 from dumbbell.dossier.scenarios import FOLDER, Scenario
+from dumbbell.dossier.search import Search
 from dumbbell.dossier.verdict import FEWEST, Pair, Share, bounds, combined, together
 from dumbbell.dossier.words import heading, too_few
 from dumbbell.engine.runner import run_all, run_each
@@ -38,6 +42,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dumbbell.dossier.search import Worst
+    from dumbbell.results.result import Result
 
 SCENARIOS = sorted(file.stem for file in FOLDER.glob("*.toml"))
 
@@ -130,11 +135,27 @@ def test_a_share_surely_below_or_above_a_tenth_is_evidence() -> None:
     assert Share(0, 0).verdict == "not tested"
 
 
-def test_a_dossier_of_few_paths_says_that_none_can_be_for() -> None:
+def test_a_dossier_of_few_paths_says_that_none_can_be_for(tmp_path: Path) -> None:
     assert Share(0, FEWEST).verdict == "for"
     assert Share(0, FEWEST - 1).verdict == "inconclusive"
-    assert too_few(FEWEST) == ""
-    assert too_few(6).startswith("With 6 paths no clause can have evidence for")
+    of = Dossier("bbr", [], [], [], 6, 0, tmp_path)
+    assert too_few(of).startswith("With 6 paths no clause can have evidence for")
+    assert too_few(replace(of, paths=FEWEST)) == ""
+
+
+def test_a_measure_of_few_paths_of_many_is_named(tmp_path: Path) -> None:
+    [clause] = choose(["loss-own"], {})
+    few = Evidence(clause.measures[0], pl.DataFrame(), {"bbr": Share(0, 28)}, pl.DataFrame())
+    of = Dossier("bbr", [], [Finding(clause, [few])], [], 36, 0, tmp_path)
+    assert too_few(of) == "Evidence for takes 29 paths; fewer have loss-own (28 paths)."
+
+
+def test_quick_evaluations_have_enough_paths_for_every_measure() -> None:
+    for measure in (one for clause in clauses() for one in clause.measures):
+        paths = Scenario(measure.scenario).first(QUICK_PATHS)
+        flows = [path.get("flow.proposed.repeat", measure.kind.least_flows) for path in paths]
+        enough = sum(count >= measure.kind.least_flows for count in flows)
+        assert enough >= FEWEST, measure.id
 
 
 def test_the_chances_of_for_in_the_guide_are_those_of_100_paths() -> None:
@@ -349,6 +370,57 @@ def test_a_single_flow_is_no_evidence_of_fairness() -> None:
     found = pl.DataFrame({"run": ["alone", "two"], "value": [0.0, 0.0]})
     assert with_enough_flows(runs, found, KINDS["least_share"])["run"].to_list() == ["two"]
     assert with_enough_flows(runs, found, KINDS["loss"]).height == 2
+
+
+def test_of_lost_packets_neither_drops_nor_sent_ones_of_the_warmup_count(tmp_path: Path) -> None:
+    scenario = Scenario("fall")
+    sweep = scenario.at(scenario.first(1), ["cubic"])
+    runs = bench.Bench(tmp_path).run(sweep, "fall")
+    sent = runs.flows["sent"].sum()
+    assert runs.runs["data_packets"].item() > 3 * sent  # at ten times the rate until 10 s
+    found = values(runs, KINDS["loss"])["value"].item()
+    assert found == pytest.approx(runs.runs["dropped"].item() / sent)
+
+
+def test_the_delay_of_a_longer_route_is_no_queueing(tmp_path: Path) -> None:
+    scenario = Scenario("delay")
+    path = {"link.bottleneck.rate": "50 Mbit/s", "flow.*.rtt": "50 ms"}
+    path |= {"link.bottleneck.queue": "200 packets"}
+    sweep = scenario.at([path], ["vegas", "cubic"])
+    runs = bench.Bench(tmp_path).run(sweep, "delay", series=True)
+    calm, full = values(runs, KINDS["queueing"])["value"]
+    assert calm < 0.005 < full < 200 * 1500 * 8 / 50e6
+    # The six routes are 32.5 ms longer than the shortest one on average.
+    assert runs.runs["queue_delay_mean"].min() > 0.02  # type: ignore[operator]
+
+
+def test_a_constant_load_leaves_less_capacity_to_be_used() -> None:
+    flows = [
+        ("a", "proposed", "cubic", 60),
+        ("a", "media", "none", 20),
+        ("b", "proposed", "bbr", 8),
+    ]
+    runs = Runs.of(
+        pl.DataFrame({"run": ["a", "b"], "utilisation": [0.8, 0.8]}),
+        pl.DataFrame(flows, schema=["run", "flow", "cc", "received"], orient="row"),
+        [],
+    )
+    assert KINDS["idle"].measure(runs)["value"].to_list() == pytest.approx([0.25, 0.2])
+
+
+def test_a_path_that_loses_more_than_5_of_100_frames_has_no_delay() -> None:
+    runs = {"run": ["a", "b"], "frame_delay_p95": [0.1, 0.1], "frames_lost": [0.05, 0.06]}
+    found = KINDS["frames"].measure(Runs.of(pl.DataFrame(runs), pl.DataFrame(), []))
+    assert found["value"].to_list() == [0.1, None]
+
+
+def test_a_path_whose_reference_run_is_missing_is_left_out() -> None:
+    rows = [("a", "bbr", 1, 4), ("b", "reno", 1, 2), ("c", "bbr", 2, 9), ("d", "reno", 3, 5)]
+    columns = ["run", "proposed", "seed", "dropped"]
+    runs = pl.DataFrame(rows, schema=columns, orient="row")
+    flows = pl.DataFrame({"run": list("abcd"), "flow": "proposed", "sent": 10})
+    found = values(Runs.of(runs, flows, []), KINDS["loss_ratio"])
+    assert found.select("run", "value").rows() == [("a", 2.0), ("b", 1.0), ("d", 1.0)]
 
 
 def of_series(flows: dict[str, list[int]], dropped: list[int]) -> Runs:
@@ -763,6 +835,41 @@ def test_runs_one_by_one_have_the_values_of_the_sweep(
     expected = values(swept, one.kind).drop("run").sort("path", "cc")
     same = values(found, one.kind).drop("run").sort("path", "cc")
     assert_frame_equal(same, expected, check_dtypes=False)
+
+
+def test_an_algorithm_that_fails_in_the_search_has_no_evidence_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> Worst:
+        raise bench.FailedRunError("it raised ArithmeticError: no window")
+
+    monkeypatch.setattr(Search, "worst", fail)
+    found = evaluate("reno", tmp_path / "out", clauses=["loss-own"], paths=29, search=1)
+    assert [one.verdict("reno") for one in found.evidence] == ["not tested"]
+    [breach] = Gate(share={"loss-own": 1.0}).broken(found)
+    assert "because it raised ArithmeticError" in breach.sentence
+
+
+@pytest.mark.parametrize("disturbed", ["bbr", "cubic", "reno"])
+def test_an_algorithm_whose_runs_are_all_disturbed_is_not_tested(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, disturbed: str
+) -> None:
+    def runs(experiments: list[Experiment], **_: Any) -> list[Result]:
+        [found] = run_each(experiments)
+        is_late = experiments[0].flows[0].cc == disturbed
+        wrong = {"invalid": {"1": ["late"]}} if is_late else {}
+        return [replace(found, meta=found.meta | wrong)]
+
+    monkeypatch.setattr(real, "run_each", runs)
+    monkeypatch.setattr(evaluation, "run_all", lambda *_, **__: [])
+    asked = ["delay-datacentre", "loss-aqm"]
+    found = evaluate("bbr", tmp_path / "out", clauses=asked, paths=1, backend="linux")
+    text = (tmp_path / "out/dossier.md").read_text()
+    for one in found.evidence:
+        assert disturbed not in one.shares
+        assert one.verdict(disturbed) == "not tested"
+        assert ("disturbed all runs" in one.failure) == (disturbed == "bbr")
+    assert ("disturbed all runs" in text) == (disturbed == "bbr")
 
 
 def test_an_algorithm_of_a_quic_stack_is_evaluated_over_quic(tmp_path: Path) -> None:

@@ -7,11 +7,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from polars.testing import assert_frame_equal
 
 import dumbbell
+from dumbbell import engine
 from dumbbell.cli.plot import plot_folder
 from dumbbell.experiment.model import Experiment, Flow, Link
 from dumbbell.figures.result import draw
+from dumbbell.report.result import result_pages
 from dumbbell.results.result import Result
 from dumbbell.sweeps.query import query
 
@@ -85,6 +88,30 @@ def test_tables_have_the_valid_runs_and_say_so(folder: Path) -> None:
     ]
     assert valid.startswith(repr(invalidate(folder, 1, 3).of_seed(2)))
     assert all_invalid.endswith("No run is valid: tables have these.")
+
+
+def test_means_intervals_and_reports_are_of_the_valid_runs(folder: Path) -> None:
+    result, valid = invalidate(folder, 1, 3), Result.load(folder).of_seed(2)
+    for by in ("flow", "cc", "run"):
+        assert_frame_equal(result.summary(by, ci=True), valid.summary(by, ci=True))
+    [page] = result_pages({"run": result}, {"run": "run"})
+    [same] = result_pages({"run": valid}, {"run": "run"})
+    assert (page.overview, page.tables) == (same.overview, same.tables)
+    assert page.invalid[-1] == "Tables have the other runs."
+
+
+def test_comparisons_are_of_the_valid_runs_and_say_so(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of = invalidate(folder, 1, 3)
+    monkeypatch.setattr(engine.compare, "run_into", lambda asked, *_, **__: [of for _ in asked])
+    found = dumbbell.compare(["reno", "cubic"])
+    assert found.runs["seed"].to_list() == found.flows["seed"].to_list() == [2, 2]
+    assert repr(found).splitlines()[-3:] == [
+        "Invalid, cubic, run 1: the latest packet was 30 ms late; it's busy.",
+        "Invalid, cubic, run 3: the latest packet was 30 ms late; it's busy.",
+        "Tables have the other runs.",
+    ]
 
 
 def test_sql_can_leave_them_out(folder: Path) -> None:

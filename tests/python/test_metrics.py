@@ -132,6 +132,23 @@ def test_fairness_is_judged_while_all_flows_are_there() -> None:
     assert metrics.fairness(run).rows() == [(1, pytest.approx(1))]
 
 
+def test_flows_that_never_meet_have_neither_fairness_nor_shares(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Neither in a run of its own, nor among others whose flows are looked at a few at once."""
+    run = result({"a": lambda t: 1e5 * t, "b": lambda t: 3e5 * t})
+    apart = replace(run, flows=run.flows.with_columns(begin=pl.Series([0.0, 9.0]), end=9.0))
+    assert metrics.fairness(apart).rows() == [(1, None)]
+    assert metrics.shares_by_half(apart).rows() == []
+    seed = pl.lit(2, dtype=pl.UInt64)
+    both = {
+        name: pl.concat([getattr(apart, name), getattr(run, name).with_columns(seed=seed)])
+        for name in ("flows", "series")
+    }
+    monkeypatch.setattr("dumbbell.metrics.rates._FLOWS_AT_ONCE", 2)
+    assert metrics.fairness(replace(run, **both)).rows() == [(1, None), (2, pytest.approx(0.8))]
+
+
 def test_shares_by_half_are_those_of_algorithms_while_all_flows_are_there() -> None:
     run = result(
         {"a": lambda t: 1e5 * t, "b": lambda t: 1e5 * (t - 2) + 2e5 * max(t - 6, 0)},

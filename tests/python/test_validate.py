@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import pytest
 from command import dumbbell
+from linux_grid_page import shown_ratio
 
 from dumbbell.checks import linux_cells, linux_grid
 from dumbbell.checks.linux_cells import Cell
@@ -133,3 +134,19 @@ def test_validate_says_that_a_folder_has_no_measurements(tmp_path: Path) -> None
     done = dumbbell("validate", "--no-measure", "--out", "none", cwd=tmp_path)
     assert done.returncode == 2
     assert "nothing was measured there; leave out --no-measure" in " ".join(done.stderr.split())
+
+
+@pytest.mark.parametrize(
+    ("simulated", "linux", "shown"),
+    [
+        ([3, 3, 9], [2], 1.5),
+        ([0], [0], 1.0),
+        ([4], [0, 0, 9], 2.1),
+        ([0], [4], 0.47),
+        ([9], [1], 2.1),
+    ],
+)
+def test_marks_beyond_the_edge_of_the_figure_are_at_the_edge(
+    simulated: list[float], linux: list[float], shown: float
+) -> None:
+    assert shown_ratio({"simulated": simulated, "linux": linux}) == shown

@@ -10,7 +10,7 @@ from typer import Option
 
 from dumbbell import _core
 from dumbbell.cli import options
-from dumbbell.cli.compare import row_of
+from dumbbell.cli.compare import NOTE, row_of
 from dumbbell.cli.options import split_algorithms
 from dumbbell.cli.output import print_json, print_line, print_table, progress_bar
 from dumbbell.errors import ExperimentError
@@ -69,7 +69,7 @@ def run_scenarios(
         return
     for paper, scenario, rows in tables:
         _print(paper, scenario, rows)
-    print_line("Throughput: all flows of an algorithm together. Delays: one-way, per packet.")
+    print_line(NOTE)
     if out is not None:
         print_line(f"The tables and a figure are in {out}")
 

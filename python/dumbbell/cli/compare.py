@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from typer import Context, Option
 
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
     from dumbbell.engine.compare import Comparison
     from dumbbell.metrics.intervals import Until
+
+NOTE: Final = "Throughput: all flows of an algorithm together. Delays: one-way, flows' means."
+"""What to know about a table of algorithms."""
 
 Ecn = Literal["off", "classic", "accurate", "l4s"]
 Stack = Literal["linux", "linux-2.6.18", "ns-3"]
@@ -65,6 +68,7 @@ def compare_algorithms(
     metric: options.Metric = "throughput",
     max_seeds: options.MaxSeeds = 100,
     backend: options.OnBackend = "simulator",
+    retry_invalid: options.RetryInvalid = 0,
     out: Annotated[
         Path | None, options.out("Picture (.svg, .png, .pdf), or folder for it and results.")
     ] = None,
@@ -81,6 +85,8 @@ def compare_algorithms(
     algorithms = options.split_algorithms(cc)
     link = {"rate": rate, "rtt": rtt, "queue": queue, "aqm": aqm, "loss": loss}
     link |= {"template": template} if template else {}
+    if backend == "simulator":
+        options.refuse_given(context, ("retry_invalid",), "goes with --backend linux")
     if traffic is None:
         options.refuse_given(context, ("traffic_cc",), "goes with --traffic")
     if against is None:
@@ -102,6 +108,7 @@ def compare_algorithms(
             jobs=jobs,
             until=until,
             backend=backend,
+            retry_invalid=retry_invalid,
             out=None if is_picture else out,
             overwrite=overwrite,
             progress=progress,
@@ -110,10 +117,9 @@ def compare_algorithms(
     wall = time.perf_counter() - began
     for name, one in found.results.items():
         output.print_warnings(f"{name}: {warning}" for warning in one.warnings)
-        if json:
-            output.print_warnings(f"{name}: invalid, {reason}" for reason in one.invalid_reasons)
     title = _title(found, question, against, against_flows)
     if json:
+        output.print_warnings(found.invalid)
         _print_json(found, {"wall_s": wall, "question": question}, until)
     else:
         _print(found, title, question, until)
@@ -161,7 +167,7 @@ def _print(found: Comparison, title: str, question: dict[str, Any], until: Until
 
     counts = found.runs["algorithm"].value_counts()["count"]
     output.print_table(f"{title}{output.mean_of(counts)}", found.table())
-    notes = ["Throughput: all flows of an algorithm together. Delays: one-way, flows' means."]
+    notes = [NOTE]
     if question["flows"] > 1 or found.rival is not None:
         notes.append(f"The flows start within {question['start_jitter']} (--start-jitter).")
     if question["traffic"]:
@@ -180,9 +186,8 @@ def _print(found: Comparison, title: str, question: dict[str, Any], until: Until
     output.print_line()
     for note in notes:
         output.print_text(note)
-    for name, result in found.results.items():
-        for reason in result.invalid_reasons:
-            output.print_line(f"\nInvalid, {name}: {reason}")
+    if found.invalid:
+        output.print_text("\n".join(["", *found.invalid]))
     loose = [
         name
         for name, result in found.results.items()

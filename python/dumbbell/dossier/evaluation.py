@@ -224,14 +224,14 @@ class Evaluation:
         if not found.height:
             few = f"no path that was drawn has {measure.kind.least_flows} flows of it"
             return Evidence.lacking(measure, few)
-        shares = {
-            cc: Share.of(found.filter(cc=cc)["value"].to_list(), measure.limit)
-            for cc in self.algorithms
-        }
+        known = {cc: found.filter(cc=cc)["value"].to_list() for cc in self.algorithms}
+        if not known[self.cc]:
+            return Evidence.lacking(measure, "the machine disturbed all runs that it takes")
+        shares = {cc: Share.of(its, measure.limit) for cc, its in known.items() if its}
         return Evidence(measure, found, shares, every)
 
     def with_worst(self, evidence: Evidence, budget: int) -> Evidence:
-        """The same with the worst path for the algorithm in question."""
+        """The same with the worst path for the algorithm; none if it fails in the search."""
         if evidence.failure:
             return evidence
         measure = evidence.measure
@@ -240,7 +240,7 @@ class Evaluation:
         try:
             return replace(evidence, worst=search.worst(start, budget))
         except FailedRunError as error:
-            return replace(evidence, failure=str(error))
+            return Evidence.lacking(measure, str(error))
 
     def _run(self, scenario: str) -> Runs | str:
         if scenario not in self.runs:

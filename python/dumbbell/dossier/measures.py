@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 import polars as pl
 
@@ -103,7 +103,9 @@ class Runs:
         return self.flows_of(role).group_by("run", maintain_order=True).agg(**values)
 
     def beside(self, found: pl.DataFrame, usual: pl.Expr) -> pl.DataFrame:
-        """The same measure of the run with the `usual` algorithm on the same path, as ``usual``.
+        """The same measure of the run with the `usual` algorithm on the same path: ``reference``.
+
+        No row where that run is missing, as real packets' may.
 
         Args:
             found: Columns run, value.
@@ -112,18 +114,44 @@ class Runs:
         keys = [*self.axes, "seed"]
         placed = self.runs.select("run", PROPOSED, *keys).join(found, on="run")
         others = placed.select(*keys, usual=PROPOSED, reference="value")
-        return placed.with_columns(usual=usual).join(others, on=[*keys, "usual"], how="left")
+        return placed.with_columns(usual=usual).join(others, on=[*keys, "usual"])
 
 
 def _of_runs(value: pl.Expr) -> Callable[[Runs], pl.DataFrame]:
     return lambda of: of.runs.select("run", value=value)
 
 
-_LOSS: Final = _of_runs(pl.col("dropped") / pl.max_horizontal("data_packets", 1))
+def _loss(of: Runs) -> pl.DataFrame:
+    """The share of packets that full queues drop; of neither the warm-up counts."""
+    sent = of.flows.group_by("run", maintain_order=True).agg(pl.col("sent").sum())
+    both = of.runs.join(sent, on="run", maintain_order="left")
+    return both.select("run", value=pl.col("dropped") / pl.max_horizontal("sent", 1))
+
+
+def _queueing(of: Runs) -> pl.DataFrame:
+    """The mean delay of queues: their mean length over the rate of what leaves them (Little's law).
+
+    The delays of packets are beyond that of the shortest route; this is the queue's alone.
+    """
+    t, sent = pl.col("t"), pl.col("sent_bytes")
+    rate = pl.max_horizontal(sent.max() - sent.min(), 1) / (t.max() - t.min())
+    links = of.link_series.group_by("run", "link", maintain_order=True)
+    each = links.agg(value=pl.col("queue_bytes").mean() / rate)
+    return each.group_by("run", maintain_order=True).agg(pl.col("value").sum())
+
+
+def _idle(of: Runs) -> pl.DataFrame:
+    """The share that stays unused of what flows without congestion control leave of a link."""
+    received = pl.col("received")
+    fixed = received.filter(pl.col("cc") == "none").sum() / pl.max_horizontal(received.sum(), 1)
+    shares = of.flows.group_by("run", maintain_order=True).agg(fixed=fixed)
+    both = of.runs.join(shares, on="run", maintain_order="left")
+    used = pl.col("utilisation")
+    return both.select("run", value=(1 - used) / (1 - used * pl.col("fixed")))
 
 
 def _loss_ratio(of: Runs) -> pl.DataFrame:
-    compared = of.beside(_LOSS(of), pl.lit("reno"))
+    compared = of.beside(_loss(of), pl.lit("reno"))
     return compared.select("run", value=pl.col("value") / pl.col("reference"))
 
 
@@ -266,9 +294,11 @@ def _call_rate(of: Runs) -> pl.DataFrame:
 
 
 def _frames(of: Runs) -> pl.DataFrame:
-    """The 95th percentile of the delay of frames; null without media over RTP."""
-    found = pl.col("frame_delay_p95") if "frame_delay_p95" in of.runs.columns else pl.lit(None)
-    return of.runs.select("run", value=found.cast(pl.Float64))
+    """The 95th percentile of the delay of frames; null without media, and if more are lost."""
+    if "frame_delay_p95" not in of.runs.columns:
+        return of.runs.select("run", value=pl.lit(None, dtype=pl.Float64))
+    arrived = pl.col("frames_lost") <= 0.05
+    return of.runs.select("run", value=pl.when(arrived).then("frame_delay_p95"))
 
 
 def _media_delay(of: Runs) -> pl.DataFrame:
@@ -298,7 +328,8 @@ KINDS: Final = {
         ),
         Kind("persistence", Column("Retransmissions per flow", number=True), _persistence),
         Kind("delay", _delay("Mean queueing delay"), _of_runs(pl.col("queue_delay_mean"))),
-        Kind("loss", _share("Packets dropped"), _LOSS),
+        Kind("queueing", _delay("Mean delay in queues"), _queueing, of_series=True),
+        Kind("loss", _share("Packets dropped"), _loss),
         Kind(
             "loss_ratio",
             Column("Packets dropped", number=True, unit="times Reno's"),
@@ -363,7 +394,7 @@ KINDS: Final = {
         ),
         Kind(
             "transfers",
-            Column("Mean slowdown of transfers", number=True),
+            Column("Mean slowdown of complete transfers", number=True),
             _of_runs(pl.col("slowdown_mean")),
         ),
         Kind("delay_p95", _delay("p95 queueing delay"), _of_runs(pl.col("queue_delay_p95"))),
@@ -372,7 +403,7 @@ KINDS: Final = {
         Kind("media_loss", _share("Packets lost of the UDP stream"), _media_loss),
         Kind("call_rate", _share("Rate that the call lacks"), _call_rate),
         Kind("frames", _delay("p95 delay of frames"), _frames),
-        Kind("idle", _share("Capacity unused"), _of_runs(1 - pl.col("utilisation"))),
+        Kind("idle", _share("Capacity unused"), _idle),
         Kind(
             "retransmitted",
             _share("Packets retransmitted"),
@@ -393,12 +424,14 @@ def values(of: Runs, kind: Kind) -> pl.DataFrame:
 
     Returns:
         Columns path (its number, from 0), the axes of the scenario, seed, cc, run, value; null
-        where there is none, as the index of flows that never sent.
+        where there is none, as the index of flows that never sent. A run that is compared with one
+        that is missing has no row.
     """
     keys = [*of.axes, "seed"]
     paths = of.runs.select(keys).unique(maintain_order=True).with_row_index("path")
     placed = of.runs.select(*keys, "run", cc=PROPOSED).join(paths, on=keys, maintain_order="left")
-    found = placed.join(kind.measure(of), on="run", how="left", maintain_order="left")
+    how: Literal["inner", "left"] = "inner" if kind.is_relative else "left"
+    found = placed.join(kind.measure(of), on="run", how=how, maintain_order="left")
     value = pl.col("value").cast(pl.Float64).fill_nan(None)
     return found.select("path", *keys, "cc", "run", value=value)
 

@@ -312,7 +312,7 @@ class Dossier:
         for one, shares in zip(self.evidence, found, strict=True):
             what = f"{self.finding(one).clause.section} {one.measure.kind.column.title}"
             for cc in self.algorithms if shares else ():
-                cells = [shares[title][cc] if title in shares else None for title in titles]
+                cells = [shares.get(title, {}).get(cc) for title in titles]
                 counts = [f"{its.beyond} of {its.paths}" if its else None for its in cells]
                 rows.append([f"{what} ({one.measure.id})", label(cc), *counts])
         return Table(columns, rows) if rows else None

@@ -43,7 +43,7 @@ def write_dossier(of: Dossier) -> Path:
         names=[words.label(cc) for cc in of.references],
         standard=words.label(standard(of.cc)),
         heading=words.heading(of),
-        few=words.too_few(of.paths),
+        few=words.too_few(of),
         strong=[words.named(one, of) for one in strong],
         weak=[words.named(one, of) for one in weak],
         findings=[_finding(of, finding) for finding in of.findings],
@@ -226,7 +226,7 @@ def markdown(of: Dossier) -> str:
         f"{'Real packets are' if of.backend == 'linux' else 'A simulation is'} initial evidence. "
         f"{of.paths} random paths for each scenario; dumbbell {_core.__version__}.",
         of.table().markdown().rstrip() if of.findings else "",
-        words.too_few(of.paths) if of.findings else "",
+        words.too_few(of) if of.findings else "",
         "## Method",
         "\n".join(f"- {text}" for text in _method(of)),
     ]

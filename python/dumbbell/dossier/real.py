@@ -88,4 +88,4 @@ def _summary(result: Result) -> tuple[pl.DataFrame, dict[str, object]]:
         runs, flows = tables["runs"], tables["flows"]
     run = runs.drop("seed").row(0, named=True)
     text = pl.col("flow", "cc").cast(pl.String)
-    return flows.with_columns(text), run | {"data_packets": flows["sent"].sum()}
+    return flows.with_columns(text), run

@@ -61,11 +61,16 @@ def heading(dossier: Dossier) -> str:
     return f"{label(dossier.cc)} beside {others}: {real}{'; '.join(about)}"
 
 
-def too_few(paths: int) -> str:
-    """What so few paths cannot show; empty if they are enough."""
-    if paths >= FEWEST:
-        return ""
-    return f"With {paths} paths no clause can have evidence for: that takes {FEWEST}."
+def too_few(dossier: Dossier) -> str:
+    """What its few paths cannot show; empty if they are enough."""
+    if dossier.paths < FEWEST:
+        return f"With {dossier.paths} paths no clause can have evidence for: that takes {FEWEST}."
+    few = [
+        f"{one.measure.id} ({share.paths} paths)"
+        for one in dossier.evidence
+        if (share := one.shares.get(dossier.cc)) and share.paths < FEWEST
+    ]
+    return f"Evidence for takes {FEWEST} paths; fewer have {', '.join(few)}." if few else ""
 
 
 def question(clause: Clause) -> str:
@@ -135,7 +140,7 @@ def magnitudes(evidence: Evidence, dossier: Dossier) -> str:
         return ""
     column, cc = evidence.measure.kind.column, dossier.cc
     said = []
-    for one in dossier.algorithms:
+    for one in evidence.shares:
         first, last = (with_unit(column, evidence.quantile(one, share)) for share in (0.5, 0.9))
         said.append(f"{label(one)} {first.removesuffix(column.unit).strip()} and {last}")
     half, twice = (WORDS[evidence.verdict_at(factor, cc)] for factor in (0.5, 2.0))

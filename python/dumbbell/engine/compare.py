@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
+from markupsafe import Markup
 
 from dumbbell import _core, metrics
 from dumbbell.display import Column, Table
@@ -21,7 +22,7 @@ from dumbbell.experiment.model import Experiment, Flow, Link
 from dumbbell.experiment.quantities import TIME
 from dumbbell.experiment.user_code import check_names, name_of
 from dumbbell.results.storage import file_name
-from dumbbell.results.summary import in_notebook, means
+from dumbbell.results.summary import in_notebook, invalid, means
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -78,12 +79,12 @@ class Comparison:
     Attributes:
         results: The result of every algorithm, by its name.
         rival: The result of the competitor's flows alone on the link; None without ``against``.
-        runs: One row per algorithm and seed: algorithm, seed, throughput and goodput of its flows
-            together (bit/s), queue_delay_mean and queue_delay_p95 (means over its flows, s),
-            retransmission_share, utilisation (0 to 1), jain (over all flows on the link); with a
-            competitor also rival_throughput (bit/s) and harm (at most 1, see `metrics.harm`); with
-            traffic also completed_share (0 to 1), completion_p50 and completion_p99 of its
-            transfers (s, see `metrics.transfer_summary`).
+        runs: One row per algorithm and valid seed (see `Result.valid`): algorithm, seed, throughput
+            and goodput of its flows together (bit/s), queue_delay_mean and queue_delay_p95 (means
+            over its flows, s), retransmission_share, utilisation (0 to 1), jain (over all flows on
+            the link); with a competitor also rival_throughput (bit/s) and harm (at most 1, see
+            `metrics.harm`); with traffic also completed_share (0 to 1), completion_p50 and
+            completion_p99 of its transfers (s, see `metrics.transfer_summary`).
     """
 
     results: dict[str, Result]
@@ -92,13 +93,21 @@ class Comparison:
 
     @property
     def flows(self) -> pl.DataFrame:
-        """One row per algorithm, seed and flow: algorithm, and the columns of `metrics.summary`."""
+        """A row per algorithm, valid seed and flow: algorithm, and columns of `metrics.summary`."""
         return pl.concat(
-            metrics.summary(result).with_columns(
+            metrics.summary(result.valid()).with_columns(
                 pl.col("flow", "cc").cast(pl.String), algorithm=pl.lit(name)
             )
             for name, result in self.results.items()
         )
+
+    @property
+    def invalid(self) -> list[str]:
+        """Sentences on the runs that are invalid, and on what tables have instead."""
+        named = dict(self.results)
+        if self.rival is not None:
+            named[f"{self.rival.experiment.flows[0].cc} alone"] = self.rival
+        return [said for name, result in named.items() for said in invalid(result, name)]
 
     def summary(self, *, ci: bool = False) -> pl.DataFrame:
         """One row per algorithm: the means of the metrics of `runs` over the seeds.
@@ -164,11 +173,12 @@ class Comparison:
 
     def __repr__(self) -> str:
         """The same table."""
-        return str(self.table())
+        return "\n".join([str(self.table()), *self.invalid])
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the same table."""
-        return in_notebook(self.table().html())
+        said = [Markup("<p>{}</p>").format(sentence) for sentence in self.invalid]
+        return in_notebook(self.table().html(), *said)
 
 
 def compare(
@@ -279,7 +289,9 @@ def compare(
     results = dict(zip(algorithms, every, strict=False))
     rival = every[-1] if rivals else None
     runs = pl.concat(
-        _judge(result, rival).select(pl.lit(name).alias("algorithm"), pl.all())
+        _judge(result.valid(), rival and rival.valid()).select(
+            pl.lit(name).alias("algorithm"), pl.all()
+        )
         for name, result in results.items()
     )
     return Comparison(results, rival, runs)
@@ -383,14 +395,19 @@ def _judge(result: Result, rival: Result | None) -> pl.DataFrame:
 
 
 def _harm(together: pl.DataFrame, alone: pl.DataFrame) -> pl.DataFrame:
-    """By seed, what was left to the rival, and the harm that this is."""
+    """By seed, what was left to the rival, and the harm that this is; null if it never sent."""
     left, had = (
         dict(metrics.group_throughput(flows).select("seed", "throughput").iter_rows())
         for flows in (together, alone)
     )
-    usual = sum(had.values()) / len(had)
-    harm = [metrics.harm(had.get(seed, usual), rate) for seed, rate in left.items()]
+    known = [rate for rate in had.values() if rate is not None]
+    usual = sum(known) / len(known) if known else None
+    harm = [
+        None if rate is None or before is None else metrics.harm(before, rate)
+        for seed, rate in left.items()
+        for before in [had.get(seed, usual)]
+    ]
     return pl.DataFrame(
         {"seed": list(left), "rival_throughput": list(left.values()), "harm": harm},
-        schema_overrides={"seed": pl.UInt64},
+        schema_overrides={"seed": pl.UInt64, "rival_throughput": pl.Float64, "harm": pl.Float64},
     )

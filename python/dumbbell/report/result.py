@@ -18,7 +18,7 @@ from dumbbell.figures import labelled
 from dumbbell.figures.result import MOST_FLOWS
 from dumbbell.lab.link import fragment_of
 from dumbbell.report import series
-from dumbbell.results.summary import MEANS, Summary, group_names, means, summary_tables
+from dumbbell.results.summary import MEANS, Summary, group_names, invalid, means, summary_tables
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -49,7 +49,7 @@ class ResultPage:
     settings: list[tuple[str, str, str, str]]
     toml: str  # the experiment as it was resolved
     meta: dict[str, Any]  # version, seeds, machine, wall time
-    invalid: list[str]  # why runs are invalid; empty if none is
+    invalid: list[str]  # sentences on its invalid runs; empty if none is
     commands: list[tuple[str, str]]  # what to type to make it, and its figures, again
     fragment: str  # of its link into the laboratory; empty if the page cannot run it
 
@@ -107,20 +107,21 @@ def _result_page(
     ]
     experiment = result.experiment
     toml = experiment.to_toml(defaults=True)
-    summary, fragment = Summary.of(result), fragment_of(experiment)
+    valid, fragment = result.valid(), fragment_of(experiment)
+    summary = Summary.of(valid)
     return ResultPage(
         id=f"result-{number}",
         name=name,
         title=experiment.title or name,
         algorithms=list(dict.fromkeys(flow.cc for flow in experiment.flows)),
         overview=_overview(summary, experiment),
-        tables=summary_tables(result, summary),
+        tables=summary_tables(valid, summary),
         drawn=drawn,
         note=_note(result, seeds),
         settings=_settings(experiment, toml),
         toml=toml,
         meta=result.meta,
-        invalid=result.invalid_reasons,
+        invalid=invalid(result),
         commands=_commands(place, is_in_page=bool(fragment)),
         fragment=fragment,
     )

@@ -111,7 +111,7 @@ class Result:
     def summary(
         self, by: Literal["flow", "cc", "run"] = "flow", *, ci: bool = False
     ) -> pl.DataFrame:
-        """What was achieved: means over the seeds of throughput, delay, retransmissions.
+        """What was achieved: means over the valid seeds of throughput, delay, retransmissions.
 
         Args:
             by: One row per ``"flow"``; per algorithm (``"cc"``), of all its flows together; or one
@@ -128,7 +128,8 @@ class Result:
         Raises:
             DumbbellError: If `by` is none of these.
         """
-        flows = metrics.summary(self)
+        valid = self.valid()
+        flows = metrics.summary(valid)
         if by == "flow":
             kept = flows.select("seed", "flow", "cc", *metrics.FLOW_METRICS)
             return metrics.means_over_seeds(kept, ["flow", "cc"], ci=ci)
@@ -136,7 +137,7 @@ class Result:
             kept = metrics.over_flows(flows, ["cc", "seed"])
             return metrics.means_over_seeds(kept, ["cc"], ci=ci)
         if by == "run":
-            kept = metrics.run_summary(self, flows, metrics.link_summary(self))
+            kept = metrics.run_summary(valid, flows, metrics.link_summary(valid))
             kept = metrics.with_least(kept, flows)
             return metrics.means_over_seeds(kept, [], ci=ci)
         raise DumbbellError(unknown("summary", by, ["flow", "cc", "run"]))

@@ -318,13 +318,17 @@ def means(table: pl.DataFrame, by: Sequence[str], columns: Sequence[str]) -> lis
     return [list(row) for row in zip(*names, *found, strict=True)]
 
 
-def invalid(result: Result) -> list[str]:
-    """Sentences on the runs that are invalid, and on what tables have instead."""
+def invalid(result: Result, name: str = "") -> list[str]:
+    """Sentences on the runs that are invalid, and on what tables have instead.
+
+    `name` tells the result from others.
+    """
     if not result.invalid_runs:
         return []
     has_valid = len(result.invalid_runs) < len(result.seeds)
     left = "Tables have the other runs." if has_valid else "No run is valid: tables have these."
-    return [*(f"Invalid, {reason}." for reason in result.invalid_reasons), left]
+    of = f"{name}, " if name else ""
+    return [*(f"Invalid, {of}{reason}." for reason in result.invalid_reasons), left]
 
 
 def notebook(result: Result) -> str:
