@@ -1,5 +1,9 @@
-//! SCReAMv2 (draft-johansson-ccwg-rfc8298bis-screamv2, "Detailed Description of SCReAMv2 Sender
+//! SCReAMv2 (draft-johansson-ccwg-rfc8298bis-screamv2-07, "Detailed Description of SCReAMv2 Sender
 //! Algorithm"). Variables and constants have the names of the draft.
+//!
+//! The filter of jitter is on and has the threshold of the authors' text of 2 March 2026 (5db629d in their
+//! repository), `max(0.05, 0.1 (1 - ref_wnd_ratio / 0.1))`. In version -07 it is off (`REDUCE_JITTER`) and
+//! its threshold is 1. Without it a flow takes its own queue for that of a competing flow after losses.
 //!
 //! Left out: the compensation of clock drift, as both ends have one clock here, and the history of
 //! `max_bytes_in_flight` at the maximum rate, for which the draft refers to its authors' code.
