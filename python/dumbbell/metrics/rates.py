@@ -276,15 +276,16 @@ def rates_between(
     """The rates at which counters of bytes grew, bit/s; null for a flow that was not there.
 
     `names` says what the rate of each counter is called. `since` and `until` may be columns of
-    `spans`, which has a row for each seed that matters. Without `since` the warm-up is left out.
+    `spans`, which has a row for each seed that matters; flows of other seeds have no row. Without
+    `since` the warm-up is left out.
     """
     begin = pl.col("begin") if since is None else pl.max_horizontal(pl.col("start"), since)
     end = pl.min_horizontal(pl.col("end"), until)
-    flows = result.flows.lazy()
+    every = result.flows
     if spans is not None:
-        flows = flows.join(spans.lazy(), on="seed", maintain_order="left")
+        every = every.join(spans, on="seed", maintain_order="left")
     counted = pl.col("begin").alias("counted")
-    flows = flows.select(*FLOW, "start", "completed", *names, counted, begin=begin, end=end)
+    flows = every.lazy().select(*FLOW, "start", "completed", *names, counted, begin=begin, end=end)
     span = pl.col("end") - pl.col("begin")
     rates = [
         pl.when(span > 0)
@@ -293,8 +294,8 @@ def rates_between(
         for counter, name in names.items()
     ]
     parts = []
-    for first in range(0, max(result.flows.height, 1), _FLOWS_AT_ONCE):
-        these = result.flows.slice(first, _FLOWS_AT_ONCE).select("seed", "flow")
+    for first in range(0, max(every.height, 1), _FLOWS_AT_ONCE):
+        these = every.slice(first, _FLOWS_AT_ONCE).select("seed", "flow")
         part = flows.slice(first, _FLOWS_AT_ONCE)
         samples = _samples(_near(result.series, these), list(names), part)
         joined = part.join(samples, on=["seed", "flow"], how="left", maintain_order="left")
