@@ -34,6 +34,10 @@
 //! | samples after a long gap between acknowledgements | not used | used |
 //! | smallest rate | 0.5 Mbit/s | a packet a round trip |
 //! | regression over | packet numbers | time |
+//! | slopes below 0.01 | count, if they are no noise | count as 0, as Vivace's |
+//!
+//! If they counted, two primary flows would yield to each other down to 1 % of that link: a packet of the one
+//! that waits for a packet of the other is a slope.
 
 use crate::vivace::{Slope, utility};
 use crate::{ConfigError, Options};
