@@ -36,8 +36,7 @@
 //! | regression over | packet numbers | time |
 //! | slopes below 0.01 | count, if they are no noise | count as 0, as Vivace's |
 //!
-//! If they counted, two primary flows would yield to each other down to 1 % of that link: a packet of the one
-//! that waits for a packet of the other is a slope.
+//! If small slopes counted, two primary flows would share 1 % of that link.
 
 use crate::vivace::{PROBING_STEP, Slope, utility};
 use crate::{ConfigError, Options};
