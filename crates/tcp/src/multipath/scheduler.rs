@@ -11,9 +11,10 @@
 //!   one sends is scaled by lambda: 1.2 at first, +4 % after an RTT in which the window blocked,
 //!   otherwise -1 %, within 1.0 to 1.3.
 //! - `ecf` (Lim et al., CoNEXT 2017; `mptcp_ecf.c`): as `lowest-rtt`, but skips a slower subflow if the
-//!   fastest one would complete the backlog earlier.
+//!   fastest one would complete the backlog earlier. The backlog ends with the connection's send buffer,
+//!   the sum of those of the subflows (`mptcp_update_sndbuf`), which are twice their windows.
 
-use super::default_scheduler::DefaultScheduler;
+use super::default_scheduler::{DefaultScheduler, sndbuf};
 use super::subflow_sender::SubflowSender;
 use crate::Sender;
 use dumbbell_units::{Span, Time};
@@ -68,6 +69,13 @@ pub(super) struct Backlog {
     pub(super) next_seq: u64,
 }
 
+impl Backlog {
+    /// The part of the unsent data that a send buffer of this size holds.
+    fn unsent_within(self, sndbuf: u64) -> u64 {
+        self.unsent.min(sndbuf.saturating_sub(self.window - self.open))
+    }
+}
+
 /// A scheduler and its state.
 #[derive(Debug)]
 pub(super) struct SchedulerState {
@@ -78,13 +86,15 @@ pub(super) struct SchedulerState {
     blest: Blest,
     /// ECF is waiting for the fastest subflow.
     ecf_waiting: bool,
+    /// The connection's send buffer so far, bytes, for ECF.
+    sndbuf: u64,
 }
 
 impl SchedulerState {
     pub(super) fn new(scheduler: Scheduler) -> SchedulerState {
         let default = (scheduler == Scheduler::Default).then(DefaultScheduler::default);
         let blest = Blest::default();
-        SchedulerState { scheduler, default, next_turn: 0, blest, ecf_waiting: false }
+        SchedulerState { scheduler, default, next_turn: 0, blest, ecf_waiting: false, sndbuf: 0 }
     }
 
     /// Whether a subflow with space may retransmit the packet that blocks the receive window.
@@ -138,6 +148,8 @@ impl SchedulerState {
             return Some((at, space));
         }
         let ready = subflows.clone().enumerate().filter(|(_, sender)| sender.is_established());
+        let buffers = ready.clone().map(|(_, sender)| sndbuf(sender)).sum::<u64>();
+        self.sndbuf = self.sndbuf.max(buffers.min(sender.stack().tcp_wmem.into()));
         let (fastest_at, fastest) = ready.min_by_key(|(_, sender)| srtt(sender))?;
         self.blest.update_rtts(subflows);
         if srtt(sender) <= srtt(fastest) {
@@ -148,7 +160,10 @@ impl SchedulerState {
                 let fast = (fastest_at, fastest);
                 self.blest.blest_waits(now, (at, sender), fast, backlog.window / mss)
             }
-            _ => self.should_wait_ecf(sender, fastest, backlog.unsent.div_ceil(mss)),
+            _ => {
+                let unsent = backlog.unsent_within(self.sndbuf).div_ceil(mss);
+                self.should_wait_ecf(sender, fastest, unsent)
+            }
         };
         // One packet: each assignment changes the decision.
         (!should_wait).then_some((at, 1))
