@@ -20,7 +20,7 @@
 //!   then it counts.
 //!
 //! A decision needs a majority of 3 pairs, and all 3 for a decrease. A scavenger takes 2 pairs, which must
-//! agree.
+//! agree; so does a hybrid flow whose higher rate is above `threshold`.
 //!
 //! On a link of 50 Mbit/s, 30 ms, a queue of one BDP and no jitter, a scavenger has 3 % beside CUBIC, 7 %
 //! beside BBRv1 and 3 % beside Copa. Beside a primary flow it has 35 %: that flow's queue hardly varies. A
@@ -34,8 +34,11 @@
 //! | samples after a long gap between acknowledgements | not used | used |
 //! | smallest rate | 0.5 Mbit/s | a packet a round trip |
 //! | regression over | packet numbers | time |
+//! | slopes below 0.01 | count, if they are no noise | count as 0, as Vivace's |
+//!
+//! If small slopes counted, two primary flows would share 1 % of that link.
 
-use crate::vivace::{Slope, utility};
+use crate::vivace::{PROBING_STEP, Slope, utility};
 use crate::{ConfigError, Options};
 
 /// `d`: the weight of the deviation of the round-trip time, 1/s.
@@ -151,25 +154,24 @@ impl Proteus {
         Ok(Proteus { mode, means: [0.0; HISTORY], count: 0, trend, deviations })
     }
 
-    /// Pairs of intervals in a round.
-    pub(crate) fn pairs(&self) -> usize {
-        if self.mode == Mode::Scavenger { 2 } else { 3 }
+    /// Pairs of intervals in a round around `rate`, Mbit/s.
+    pub(crate) fn pairs(&self, rate: f64) -> usize {
+        let is_scavenger = match self.mode {
+            Mode::Primary => false,
+            Mode::Scavenger => true,
+            Mode::Hybrid(threshold) => rate * (1.0 + PROBING_STEP) > threshold,
+        };
+        if is_scavenger { 2 } else { 3 }
     }
 
     /// The gradient to follow after a round, if there is a decision: the mean of those that agree,
     /// with the weight of all.
-    pub(crate) fn decide(&self, gradients: &[f64]) -> Option<f64> {
+    pub(crate) fn decide(gradients: &[f64]) -> Option<f64> {
         let ups = gradients.iter().filter(|&&gradient| gradient > 0.0).count();
-        let downs = gradients.len() - ups;
-        let majority = gradients.len() / 2 + 1;
-        let goes_up = match self.mode {
-            Mode::Scavenger => downs < majority,
-            Mode::Primary | Mode::Hybrid(_) => ups >= majority,
-        };
-        let is_decided = if goes_up { ups >= majority } else { downs == gradients.len() };
+        let goes_up = ups > gradients.len() / 2;
         let agrees = |gradient: &&f64| (**gradient > 0.0) == goes_up;
         let sum: f64 = gradients.iter().filter(agrees).sum();
-        is_decided.then_some(sum / gradients.len() as f64)
+        (goes_up || ups == 0).then_some(sum / gradients.len() as f64)
     }
 
     /// The utility of an interval that sent at `rate`, Mbit/s.

@@ -60,7 +60,7 @@ const LOSS_COEFFICIENT: f64 = 11.35;
 /// Slopes of the round-trip time below this are noise.
 const NOISE: f64 = 0.01;
 /// `epsilon`: how far tried rates are from the present one, as a part of it.
-const PROBING_STEP: f64 = 0.05;
+pub(crate) const PROBING_STEP: f64 = 0.05;
 /// `theta_0`: Mbit/s per unit of the gradient.
 const CONVERSION: f64 = 1.0;
 /// `omega` at first, and its increment.
@@ -209,7 +209,7 @@ impl Vivace {
         _options: &mut Options,
         init: &ConnectionConfig,
     ) -> Result<Vivace, ConfigError> {
-        Ok(Vivace::new(None, 1, init))
+        Ok(Vivace::new(None, init))
     }
 
     /// PCC Proteus, which judges intervals otherwise: see [`crate::proteus`].
@@ -220,17 +220,15 @@ impl Vivace {
         options: &mut Options,
         init: &ConnectionConfig,
     ) -> Result<Vivace, ConfigError> {
-        let proteus = Proteus::from_options(options)?;
-        let pairs = proteus.pairs();
-        Ok(Vivace::new(Some(proteus), pairs, init))
+        Ok(Vivace::new(Some(Proteus::from_options(options)?), init))
     }
 
-    fn new(proteus: Option<Proteus>, pairs: usize, init: &ConnectionConfig) -> Vivace {
+    fn new(proteus: Option<Proteus>, init: &ConnectionConfig) -> Vivace {
         let mut vivace = Vivace {
             rate: 0.0,
             search: Search::Start(None),
             round: 0,
-            pairs,
+            pairs: 1,
             proteus,
             intervals: VecDeque::new(),
             direction: 0.0,
@@ -290,6 +288,7 @@ impl Vivace {
 
     fn begin_round(&mut self) {
         self.rate = self.rate.max(self.per_rtt(SMALLEST));
+        self.pairs = self.proteus.as_ref().map_or(1, |proteus| proteus.pairs(self.rate));
         self.round += 1;
         let order = self.random.next_u64();
         self.search = Search::Pairs { tried: 0, order, found: [[None; 2]; MAX_PAIRS] };
@@ -337,7 +336,7 @@ impl Vivace {
         let gradients = &gradients[..self.pairs];
         let decided = match &self.proteus {
             None => Some(gradients[0]),
-            Some(proteus) => proteus.decide(gradients),
+            Some(_) => Proteus::decide(gradients),
         };
         if let Some(gradient) = decided {
             self.step(gradient);

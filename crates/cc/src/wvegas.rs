@@ -114,7 +114,7 @@ impl WeightedVegas {
         if diff > self.alpha {
             cwnd -= 1.0;
             ssthresh = ssthresh.min(cwnd);
-        } else if diff < self.alpha && path.cwnd_limited {
+        } else if diff < self.alpha {
             cwnd += 1.0;
         }
         let delay = rtt - base;
@@ -167,6 +167,11 @@ impl WindowRule for WeightedVegas {
         Some(self.congestion_avoidance((cwnd, ssthresh), (base, rtt), path))
     }
 
+    /// mptcp_wvegas_cong_avoid checks tcp_is_cwnd_limited only where it acts as Reno.
+    fn grows_when_app_limited(&self) -> bool {
+        !self.rounds.reno
+    }
+
     fn inspect(&self, show: &mut dyn FnMut(Metric)) {
         show(Metric { name: "alpha", value: self.alpha });
     }
@@ -198,6 +203,13 @@ mod tests {
         let path = path(101, &[]);
         assert_eq!(rule().congestion_avoidance((60.0, 60.0), (0.1, 0.101), &path), (61.0, 60.0));
         assert_eq!(rule().congestion_avoidance((60.0, 20.0), (0.1, 0.101), &path), (61.0, 45.75));
+    }
+
+    #[test]
+    fn the_window_grows_even_if_it_does_not_limit_sending() {
+        assert!(rule().grows_when_app_limited());
+        let unused = Path { cwnd_limited: false, ..path(101, &[]) };
+        assert_eq!(rule().congestion_avoidance((60.0, 60.0), (0.1, 0.101), &unused), (61.0, 60.0));
     }
 
     #[test]

@@ -270,7 +270,8 @@ impl<S: Stack> DatagramEndpoint for Sender<S> {
     fn finish(&self, row: &mut FlowRow) {
         let stats = self.stack.borrow_mut().stats();
         let seen = self.settings.observed.get();
-        let (rtt_sum, retransmitted) = (seen.rtt_sum, seen.frames.retransmitted);
+        let (rtt_sum, retransmitted, recoveries) =
+            (seen.rtt_sum, seen.frames.retransmitted, seen.recoveries);
         drop(seen);
         *row = FlowRow {
             completed: self.completed.map(Time::as_secs_f64),
@@ -279,7 +280,7 @@ impl<S: Stack> DatagramEndpoint for Sender<S> {
             lost: stats.lost_packets,
             delivered: self.delivered(),
             timeouts: self.timeouts,
-            recoveries: u32::try_from(stats.congestion_events).unwrap_or(u32::MAX),
+            recoveries,
             spurious: u32::try_from(stats.spurious).unwrap_or(u32::MAX),
             ..row.with_round_trips(rtt_sum)
         };

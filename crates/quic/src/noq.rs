@@ -142,7 +142,12 @@ macro_rules! observe {
             lost_bytes: u64,
             largest_lost_pn: u64,
         ) {
-            self.observed.get().on_congestion_event(lost_bytes);
+            self.observed.get().on_congestion_event(
+                now,
+                sent,
+                is_persistent_congestion,
+                lost_bytes,
+            );
             self.inner.on_congestion_event(
                 now,
                 sent,

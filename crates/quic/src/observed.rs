@@ -29,6 +29,9 @@ pub(crate) struct Observations {
     pub(crate) last_ack_eliciting: Option<Instant>,
     /// Times that packets were lost.
     pub(crate) losses: u64,
+    /// Recoveries (RFC 9002, section 7.3.2). The stacks count each acknowledgement with losses or marks.
+    pub(crate) recoveries: u32,
+    recovery_start: Option<Instant>,
 }
 
 impl Observations {
@@ -44,8 +47,22 @@ impl Observations {
         self.newest = self.newest.max(Some(sent));
     }
 
-    pub(crate) fn on_congestion_event(&mut self, lost_bytes: u64) {
+    /// Packets were lost or marked, the newest of them sent at `sent`.
+    pub(crate) fn on_congestion_event(
+        &mut self,
+        now: Instant,
+        sent: Instant,
+        is_persistent_congestion: bool,
+        lost_bytes: u64,
+    ) {
         self.losses += u64::from(lost_bytes > 0);
+        if self.recovery_start.is_none_or(|start| sent > start) {
+            self.recovery_start = Some(now);
+            self.recoveries += 1;
+        }
+        if is_persistent_congestion {
+            self.recovery_start = None; // RFC 9002, appendix B.8
+        }
     }
 
     pub(crate) fn on_end_acks(&mut self, now: Instant, in_flight: u64) {
@@ -66,5 +83,26 @@ pub(crate) struct Shared(Arc<Mutex<Observations>>);
 impl Shared {
     pub(crate) fn get(&self) -> MutexGuard<'_, Observations> {
         self.0.lock().expect("no code panics while it holds the observations")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn losses_of_packets_sent_before_a_recovery_are_part_of_it() {
+        let (mut seen, start) = (Observations::default(), Instant::now());
+        let mut recoveries = |now_ms, sent_ms, is_persistent_congestion| {
+            let at = |ms| start + Duration::from_millis(ms);
+            seen.on_congestion_event(at(now_ms), at(sent_ms), is_persistent_congestion, 1200);
+            seen.recoveries
+        };
+        assert_eq!(recoveries(100, 50, false), 1);
+        assert_eq!(recoveries(110, 100, false), 1);
+        assert_eq!(recoveries(150, 101, false), 2);
+        // Persistent congestion ends it.
+        assert_eq!(recoveries(160, 102, true), 2);
+        assert_eq!(recoveries(170, 103, false), 3);
     }
 }

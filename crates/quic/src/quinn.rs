@@ -119,7 +119,12 @@ macro_rules! observe {
             is_persistent_congestion: bool,
             lost_bytes: u64,
         ) {
-            self.observed.get().on_congestion_event(lost_bytes);
+            self.observed.get().on_congestion_event(
+                now,
+                sent,
+                is_persistent_congestion,
+                lost_bytes,
+            );
             self.inner.on_congestion_event(now, sent, is_persistent_congestion, lost_bytes);
         }
     };

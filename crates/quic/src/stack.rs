@@ -118,7 +118,6 @@ pub(crate) struct Stats {
     pub(crate) mtu: u16,
     pub(crate) sent_packets: u64,
     pub(crate) lost_packets: u64,
-    pub(crate) congestion_events: u64,
     pub(crate) spurious: u64,
     /// Latest delivery rate, bytes/s, of dumbbell's algorithms.
     pub(crate) delivery_rate: Option<f64>,

@@ -317,17 +317,13 @@ impl Adapter {
         self.algorithm.on_congestion(&self.path, event);
     }
 
-    /// Marks were echoed; the newest marked packet was sent at `sent`.
+    /// Marks were echoed, nobody says how many; the newest acknowledged packet was sent at `sent`.
     pub(crate) fn on_ecn(&mut self, now: Instant, sent: Instant) {
         let (now, sent) = (self.time(now), self.time(sent));
         self.before_congestion(now);
-        self.path.marked += 1;
         let is_new = self.begins_episode(now, sent, CaState::Cwr);
         let event = CongestionEvent::new(Signal::Ecn).with_new_episode(is_new);
         self.algorithm.on_congestion(&self.path, &event.with_seq(self.path.una));
-        if let Some(pending) = &mut self.pending {
-            pending.ack.marked += 1;
-        }
         self.update();
     }
 

@@ -25,8 +25,10 @@
 //!   window that it reports: what the rate allows since the last acknowledgement may leave. So packets
 //!   leave at the rate on average, in bursts of as much as one acknowledgement covers. noq's pacer
 //!   takes the rate.
-//! - **ECN.** quinn reports that packets were marked, once per round-trip time at most after its own
-//!   rule, and not how many. DCTCP and Prague need the share of marked packets and are refused.
+//! - **ECN.** quinn reports that packets were marked, at each acknowledgement that says so, and not how
+//!   many. So an algorithm gets a signal, which begins an episode at most once per round-trip time, and
+//!   no count: `Path::marked` and `Ack::marked` are 0. DCTCP and Prague need the share of marked packets
+//!   and are refused. BBRv3 and C4, which take marks by their share only, do not respond to them.
 //! - **Undo.** quinn does not report spurious losses; noq does.
 //!
 //! quinn's `Controller` has no timers; no algorithm here needs one.

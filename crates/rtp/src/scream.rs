@@ -1,5 +1,9 @@
-//! SCReAMv2 (draft-johansson-ccwg-rfc8298bis-screamv2, "Detailed Description of SCReAMv2 Sender
+//! SCReAMv2 (draft-johansson-ccwg-rfc8298bis-screamv2-07, "Detailed Description of SCReAMv2 Sender
 //! Algorithm"). Variables and constants have the names of the draft.
+//!
+//! The filter of jitter is on and has the threshold of the authors' text of 2 March 2026 (5db629d in their
+//! repository), `max(0.05, 0.1 (1 - ref_wnd_ratio / 0.1))`. In version -07 it is off (`REDUCE_JITTER`) and
+//! its threshold is 1. Without it a flow takes its own queue for that of a competing flow after losses.
 //!
 //! Left out: the compensation of clock drift, as both ends have one clock here, and the history of
 //! `max_bytes_in_flight` at the maximum rate, for which the draft refers to its authors' code.
@@ -248,7 +252,7 @@ impl Scream {
             self.round_began = now;
             self.max_bytes_in_flight_prev = self.max_bytes_in_flight;
             self.max_bytes_in_flight = bytes_in_flight as f64;
-            self.competing.on_round(self.loss_detected);
+            self.competing.on_round();
         }
     }
 
@@ -292,7 +296,7 @@ impl MediaControl for Scream {
         self.s_rtt = s_rtt.as_secs_f64();
         for packet in feedback.packets {
             match packet.arrived_at {
-                None => self.loss_detected = true,
+                None => (self.loss_detected, self.competing.was_loss_event) = (true, true),
                 Some(at) => {
                     self.data_units_marked |= packet.ecn == EcnCodepoint::Ce;
                     self.queue_delay.latest = self.base_delay.queue_delay(now, packet.sent_at, at);
@@ -342,5 +346,46 @@ impl MediaControl for Scream {
         show(metric("qdelay_target", self.competing.qdelay_target));
         show(metric("l4s_alpha", self.l4s_alpha));
         show(metric("rate_adjust_factor", self.rate_adjust_factor));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control::PacketResult;
+
+    /// A flow that gets a report of a packet every 10 ms with a round-trip time of 50 ms. These are
+    /// the packets' queue delays in ms; `None` is a loss.
+    fn after(delays: impl IntoIterator<Item = Option<u64>>) -> Scream {
+        let mut scream = Scream::new(&RtpOptions::default());
+        for (report, delay) in (10..).zip(delays) {
+            let now = Time::ZERO + Span::from_millis(10 * report);
+            let sent_at = Time::ZERO + Span::from_millis(10 * report - 50);
+            let packet = PacketResult {
+                number: report,
+                sent_at,
+                size: 1200,
+                arrived_at: delay.map(|delay| sent_at + Span::from_millis(25 + delay)),
+                ecn: EcnCodepoint::NotEct,
+            };
+            scream.on_feedback(&Feedback {
+                now,
+                packets: &[packet],
+                bytes_newly_acked: 1200,
+                bytes_in_flight: 6000,
+                rtt: Some(Span::from_millis(50)),
+                srtt: Some(Span::from_millis(50)),
+            });
+        }
+        scream
+    }
+
+    #[test]
+    fn a_loss_counts_at_the_end_of_its_round_trip() {
+        // The first report ends a round trip, and the sixth, 50 ms later. The loss is in between.
+        let mut delays = [Some(0); 6];
+        assert_eq!(after(delays).competing.loss_event_rate, 0.0);
+        delays[2] = None;
+        assert_eq!(after(delays).competing.loss_event_rate, 0.02);
     }
 }

@@ -57,15 +57,24 @@ fn a_deviation_beyond_its_usual_is_no_noise() {
 
 #[test]
 fn an_increase_needs_a_majority_of_pairs_and_a_decrease_all() {
-    let primary = proteus("proteus");
-    assert_eq!(primary.decide(&[0.25, 0.5, -0.9]), Some(0.75 / 3.0));
-    assert_eq!(primary.decide(&[0.3, -0.6, -0.9]), None);
-    let down = primary.decide(&[-0.3, -0.6, -0.9]).expect("decided");
+    assert_eq!(Proteus::decide(&[0.25, 0.5, -0.9]), Some(0.75 / 3.0));
+    assert_eq!(Proteus::decide(&[0.3, -0.6, -0.9]), None);
+    let down = Proteus::decide(&[-0.3, -0.6, -0.9]).expect("decided");
     assert!((down + 0.6).abs() < 1e-12);
-    let scavenger = proteus("proteus(mode=scavenger)");
-    assert_eq!(scavenger.decide(&[0.5, 0.75]), Some(1.25 / 2.0));
-    assert_eq!(scavenger.decide(&[0.4, -0.8]), None);
-    assert_eq!(scavenger.decide(&[-0.5, -0.75]), Some(-1.25 / 2.0));
+    // Both pairs of a scavenger.
+    assert_eq!(Proteus::decide(&[0.5, 0.75]), Some(1.25 / 2.0));
+    assert_eq!(Proteus::decide(&[0.4, -0.8]), None);
+    assert_eq!(Proteus::decide(&[-0.5, -0.75]), Some(-1.25 / 2.0));
+}
+
+/// PccVivaceSender::EnterProbing and GetNumIntervalGroupsInProbing.
+#[test]
+fn a_hybrid_flow_decides_as_a_scavenger_if_its_higher_rate_is_above() {
+    let pairs = |mode: &str, rate| proteus(&format!("proteus({mode})")).pairs(rate);
+    let rates = [9.9, 10.1];
+    assert_eq!(rates.map(|rate| pairs("mode=hybrid, threshold=10.5", rate)), [3, 2]);
+    assert_eq!(rates.map(|rate| pairs("mode=scavenger", rate)), [2, 2]);
+    assert_eq!(rates.map(|rate| pairs("mode=primary", rate)), [3, 3]);
 }
 
 fn flow(name: &str, link: Link) -> TestPath<Algorithm> {

@@ -347,7 +347,6 @@ impl Stack for End {
             mtu: path.current_mtu,
             sent_packets: path.sent_packets,
             lost_packets: path.lost_packets,
-            congestion_events: path.congestion_events,
             spurious: spurious(&path),
             delivery_rate: ours.map(|ours| ours.delivery_rate().bytes_per_sec()),
         }

@@ -12,7 +12,7 @@ const MTU: u16 = 1000;
 enum Told {
     Sent { seq: u64, from_idle: bool },
     Congestion { signal: Signal, new_episode: bool, seq: u64, in_flight: u32 },
-    Ack { delivered: u32, acked: u32, lost: u32, rtt_ms: u64, rate: Option<f64> },
+    Ack { delivered: u32, acked: u32, lost: u32, marked: u32, rtt_ms: u64, rate: Option<f64> },
 }
 
 /// Notes what it is told, with a window of 10 packets and a pacing rate.
@@ -35,6 +35,7 @@ impl CongestionControl for Recorder {
             delivered: ack.delivered,
             acked: ack.acked,
             lost: ack.lost,
+            marked: ack.marked,
             rtt_ms: ack.rtt.map_or(0, |rtt| rtt.as_micros() / 1000),
             rate: ack.rate.map(|sample| sample.rate.bytes_per_sec()),
         });
@@ -107,6 +108,7 @@ fn the_delivery_rate_is_what_was_delivered_over_the_longer_interval() {
         delivered,
         acked: delivered,
         lost: 0,
+        marked: 0,
         rtt_ms,
         rate: Some(rate),
     };
@@ -149,6 +151,20 @@ fn an_episode_begins_with_a_packet_that_was_sent_after_the_last_one_began() {
         }
     };
     assert!(episode(40, 0) && !episode(60, 0) && episode(90, 50));
+}
+
+#[test]
+fn marks_are_a_signal_without_a_count() {
+    let mut test = Test::new(None);
+    test.send(0, 2);
+    test.told();
+    test.ack(40, &[0, 0], 0);
+    test.adapter.on_ecn(test.at(40), test.at(0));
+    let told = test.told();
+    let [Told::Congestion { signal: Signal::Ecn, .. }, Told::Ack { marked, .. }] = told[..] else {
+        panic!("{told:?}")
+    };
+    assert_eq!((marked, test.adapter.path.marked), (0, 0));
 }
 
 #[test]

@@ -8,7 +8,7 @@ const INTERVAL: Span = Span::from_secs(1);
 /// A rate by the share of lost packets.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LossBased {
-    /// As_hat, bit/s, while it is below the delay-based rate.
+    /// As_hat, bit/s, while losses limit the rate.
     rate: Option<f64>,
     packets: u32,
     lost: u32,
@@ -24,19 +24,19 @@ impl LossBased {
     /// Updates the rate once per interval. It stays within the delay-based one, as in libwebrtc: a
     /// reduction begins at the rate in use.
     pub(super) fn update(&mut self, now: Time, delay_based: f64) {
+        self.rate = self.rate.map(|rate| rate.min(delay_based));
         if now.since(self.updated_at) >= INTERVAL && self.packets > 0 {
             let share = f64::from(self.lost) / f64::from(self.packets);
-            let rate = self.rate.unwrap_or(delay_based).min(delay_based);
+            let rate = self.rate.unwrap_or(delay_based);
             self.rate = if share > 0.1 {
                 Some(rate * (1.0 - 0.5 * share))
             } else if share >= 0.02 {
                 Some(rate)
             } else {
-                self.rate.map(|rate| rate * 1.05)
+                Some(rate * 1.05).filter(|rate| *rate < delay_based)
             };
             (self.packets, self.lost, self.updated_at) = (0, 0, now);
         }
-        self.rate = self.rate.filter(|rate| *rate < delay_based || self.lost > 0);
     }
 
     /// bit/s; `None` if losses do not limit the rate.
@@ -49,12 +49,12 @@ impl LossBased {
 mod tests {
     use super::*;
 
-    /// The rate after a second in which so many of 100 packets are lost, from 1 Mbit/s on.
-    fn after(lost: [u32; 2]) -> Option<f64> {
+    /// The rate after seconds in which so many of 100 packets are lost, at this delay-based rate.
+    fn after(seconds: [(u32, f64); 2]) -> Option<f64> {
         let mut loss = LossBased::default();
-        for (second, lost) in (1..).zip(lost) {
+        for (second, (lost, delay_based)) in (1..).zip(seconds) {
             (0..100).for_each(|packet| loss.on_packet(packet < lost));
-            loss.update(Time::ZERO + Span::from_secs(second), 1e6);
+            loss.update(Time::ZERO + Span::from_secs(second), delay_based);
         }
         loss.target()
     }
@@ -62,9 +62,17 @@ mod tests {
     #[test]
     fn the_rate_follows_equation_6_of_the_draft() {
         // Above 10 %: (1 - 0.5 p); from 2 % to 10 %: unchanged; below 2 %: 1.05.
+        let after = |lost: [u32; 2]| after(lost.map(|lost| (lost, 1e6)));
         assert_eq!(after([0, 0]), None);
         assert_eq!(after([20, 5]), Some(0.9e6));
         assert_eq!(after([20, 1]), Some(0.9e6 * 1.05));
         assert_eq!(after([20, 40]), Some(0.9e6 * 0.8));
+    }
+
+    #[test]
+    fn losses_of_2_to_10_percent_hold_the_rate_while_the_delay_allows_more() {
+        assert_eq!(after([(2, 1e6), (10, 2e6)]), Some(1e6));
+        assert_eq!(after([(5, 1e6), (5, 0.5e6)]), Some(0.5e6));
+        assert_eq!(after([(5, 1e6), (1, 2e6)]), Some(1.05e6));
     }
 }

@@ -12,8 +12,8 @@ const VARIANCE: usize = 200;
 const AVERAGE: usize = 50;
 /// Interval of the samples. The draft gives none; RFC 8298's 200 samples of 50 ms are 10 s.
 const INTERVAL: Span = Span::from_millis(50);
-/// Gain of `loss_event_rate` per round trip; the draft gives none.
-const LOSS_EVENT_G: f64 = 0.01;
+/// Gain of `loss_event_rate` per round trip. The draft gives none; this is that of the authors' code.
+const LOSS_EVENT_G: f64 = 0.02;
 
 /// `qdelay_target` and what it follows from.
 #[derive(Clone, Debug)]
@@ -22,7 +22,9 @@ pub(super) struct CompetingFlows {
     pub(super) qdelay_target: f64,
     qdelay_norm_history: VecDeque<f64>,
     updated_at: Time,
-    loss_event_rate: f64,
+    /// Losses in the present round trip.
+    pub(super) was_loss_event: bool,
+    pub(super) loss_event_rate: f64,
 }
 
 impl Default for CompetingFlows {
@@ -31,15 +33,16 @@ impl Default for CompetingFlows {
             qdelay_target: QDELAY_TARGET_LO,
             qdelay_norm_history: VecDeque::with_capacity(VARIANCE + 1),
             updated_at: Time::ZERO,
+            was_loss_event: false,
             loss_event_rate: 0.0,
         }
     }
 }
 
 impl CompetingFlows {
-    /// A round trip ended, with losses or without.
-    pub(super) fn on_round(&mut self, has_losses: bool) {
-        let event = if has_losses { 1.0 } else { 0.0 };
+    /// A round trip ended.
+    pub(super) fn on_round(&mut self) {
+        let event = if std::mem::take(&mut self.was_loss_event) { 1.0 } else { 0.0 };
         self.loss_event_rate += LOSS_EVENT_G * (event - self.loss_event_rate);
     }
 
@@ -96,7 +99,8 @@ mod tests {
     #[test]
     fn losses_raise_the_target_by_half() {
         let mut flows = after(0.2, 20);
-        flows.on_round(true);
+        flows.was_loss_event = true;
+        flows.on_round();
         flows.update(Time::ZERO + Span::from_secs(30), 0.2);
         assert!((flows.qdelay_target - 0.3).abs() < 1e-9);
     }

@@ -115,14 +115,19 @@ impl Queue {
         !self.is_stale && self.stale_count > STALE_LOSS_CNT
     }
 
-    /// `tcp_sndbuf_expand`; returns whether the buffer grew.
+    /// Grows the send buffer for the window; returns whether it did.
     fn expand(&mut self, sender: &Sender) -> bool {
-        let (cwnd, _) = sender.cwnd_and_ssthresh();
-        let size = sender.sndbuf_windows() * u64::from(cwnd.max(INIT_CWND)) * PER_MSS;
         let before = self.sndbuf;
-        self.sndbuf = self.sndbuf.max(size.min(u64::from(sender.stack().tcp_wmem)));
+        self.sndbuf = self.sndbuf.max(sndbuf(sender));
         self.sndbuf > before
     }
+}
+
+/// Size of the send buffer for the window of a subflow, bytes (`tcp_sndbuf_expand`).
+pub(super) fn sndbuf(sender: &Sender) -> u64 {
+    let (cwnd, _) = sender.cwnd_and_ssthresh();
+    let size = sender.sndbuf_windows() * u64::from(cwnd.max(INIT_CWND)) * PER_MSS;
+    size.min(u64::from(sender.stack().tcp_wmem))
 }
 
 /// End of the page fragment that holds this byte.

@@ -11,9 +11,10 @@
 //!   one sends is scaled by lambda: 1.2 at first, +4 % after an RTT in which the window blocked,
 //!   otherwise -1 %, within 1.0 to 1.3.
 //! - `ecf` (Lim et al., CoNEXT 2017; `mptcp_ecf.c`): as `lowest-rtt`, but skips a slower subflow if the
-//!   fastest one would complete the backlog earlier.
+//!   fastest one would complete the backlog earlier. The backlog ends with the connection's send buffer,
+//!   the sum of those of the subflows (`mptcp_update_sndbuf`), which are twice their windows.
 
-use super::default_scheduler::DefaultScheduler;
+use super::default_scheduler::{DefaultScheduler, sndbuf};
 use super::subflow_sender::SubflowSender;
 use crate::Sender;
 use dumbbell_units::{Span, Time};
@@ -68,6 +69,13 @@ pub(super) struct Backlog {
     pub(super) next_seq: u64,
 }
 
+impl Backlog {
+    /// The part of the unsent data that a send buffer of this size holds.
+    fn unsent_within(self, sndbuf: u64) -> u64 {
+        self.unsent.min(sndbuf.saturating_sub(self.window - self.open))
+    }
+}
+
 /// A scheduler and its state.
 #[derive(Debug)]
 pub(super) struct SchedulerState {
@@ -78,13 +86,15 @@ pub(super) struct SchedulerState {
     blest: Blest,
     /// ECF is waiting for the fastest subflow.
     ecf_waiting: bool,
+    /// The connection's send buffer so far, bytes, for ECF.
+    sndbuf: u64,
 }
 
 impl SchedulerState {
     pub(super) fn new(scheduler: Scheduler) -> SchedulerState {
         let default = (scheduler == Scheduler::Default).then(DefaultScheduler::default);
         let blest = Blest::default();
-        SchedulerState { scheduler, default, next_turn: 0, blest, ecf_waiting: false }
+        SchedulerState { scheduler, default, next_turn: 0, blest, ecf_waiting: false, sndbuf: 0 }
     }
 
     /// Whether a subflow with space may retransmit the packet that blocks the receive window.
@@ -137,17 +147,23 @@ impl SchedulerState {
         if matches!(self.scheduler, Scheduler::LowestRtt | Scheduler::Redundant) {
             return Some((at, space));
         }
-        let ready = subflows.clone().filter(|sender| sender.is_established());
-        let fastest = ready.min_by_key(|sender| srtt(sender))?;
+        let ready = subflows.clone().enumerate().filter(|(_, sender)| sender.is_established());
+        let buffers = ready.clone().map(|(_, sender)| sndbuf(sender)).sum::<u64>();
+        self.sndbuf = self.sndbuf.max(buffers.min(sender.stack().tcp_wmem.into()));
+        let (fastest_at, fastest) = ready.min_by_key(|(_, sender)| srtt(sender))?;
         self.blest.update_rtts(subflows);
         if srtt(sender) <= srtt(fastest) {
             return Some((at, space));
         }
         let should_wait = match self.scheduler {
             Scheduler::Blest => {
-                self.blest.blest_waits(now, at, sender, fastest, backlog.window / mss)
+                let fast = (fastest_at, fastest);
+                self.blest.blest_waits(now, (at, sender), fast, backlog.window / mss)
             }
-            _ => self.should_wait_ecf(sender, fastest, backlog.unsent.div_ceil(mss)),
+            _ => {
+                let unsent = backlog.unsent_within(self.sndbuf).div_ceil(mss);
+                self.should_wait_ecf(sender, fastest, unsent)
+            }
         };
         // One packet: each assignment changes the decision.
         (!should_wait).then_some((at, 1))
@@ -205,12 +221,11 @@ impl Blest {
     fn blest_waits(
         &mut self,
         now: Time,
-        at: usize,
-        slow: &Sender,
-        fast: &Sender,
+        (slow_at, slow): (usize, &Sender),
+        (fast_at, fast): (usize, &Sender),
         window: u64,
     ) -> bool {
-        let (min, max) = self.rtts[at];
+        let (min, max) = self.rtts[slow_at];
         if now.since(self.updated) >= min {
             let change = if std::mem::take(&mut self.blocked) { 0.04 } else { -0.01 };
             self.lambda = (self.lambda + change).clamp(1.0, 1.3);
@@ -222,20 +237,35 @@ impl Blest {
         let rtt_range = max.saturating_sub(min).as_secs_f64();
         let linger_time = min.as_secs_f64() + rtt_range * filled;
         let linger_time = linger_time.max(slow.path().srtt.unwrap_or(Span::ZERO).as_secs_f64());
-        let by_fast = self.lambda * packets_sent_within(fast, linger_time);
+        let by_fast =
+            self.lambda * self.packets_sent_within(fast_at, fast.cwnd_and_ssthresh(), linger_time);
         let (una, end) = slow.sequence_range();
         by_fast > window as f64 - f64::from(end - una) - 1.0
     }
+
+    /// Packets that a subflow sends within `secs` by Reno's growth (`blestsched_estimate_bytes`).
+    fn packets_sent_within(&self, at: usize, (cwnd, ssthresh): (u32, f64), secs: f64) -> f64 {
+        let (min, max) = self.rtts[at];
+        let rtt = ((min.as_secs_f64() + max.as_secs_f64()) / 2.0).max(1e-6);
+        let rounds = (secs / rtt).floor() + 1.0;
+        let cwnd = f64::from(cwnd);
+        if ssthresh.is_infinite() {
+            return cwnd * (f64::from(1 << rounds.min(16.0) as u32) - 1.0);
+        }
+        (cwnd.max(ssthresh + 1.0) + (rounds - 1.0) / 2.0) * rounds
+    }
 }
 
-/// Packets that a subflow sends within `secs` by Reno's growth (`mptcp_blest_estimate_bytes`).
-fn packets_sent_within(sender: &Sender, secs: f64) -> f64 {
-    let rtt = sender.path().srtt.unwrap_or(Span::ZERO).as_secs_f64().max(1e-6);
-    let rounds = (secs / rtt).floor() + 1.0;
-    let (cwnd, ssthresh) = sender.cwnd_and_ssthresh();
-    let cwnd = f64::from(cwnd);
-    if ssthresh.is_infinite() {
-        return cwnd * (f64::from(1 << rounds.min(16.0) as u32) - 1.0);
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `blestsched_estimate_bytes`: 100 ms are 3 rounds of (20 + 60) / 2 ms.
+    #[test]
+    fn blest_takes_the_middle_of_the_fast_subflows_round_trip_times() {
+        let rtts = vec![(Span::from_millis(20), Span::from_millis(60))];
+        let blest = Blest { rtts, ..Blest::default() };
+        assert_eq!(blest.packets_sent_within(0, (10, f64::INFINITY), 0.1), 10.0 * (8.0 - 1.0));
+        assert_eq!(blest.packets_sent_within(0, (10, 20.0), 0.1), (21.0 + 1.0) * 3.0);
     }
-    (cwnd.max(ssthresh + 1.0) + (rounds - 1.0) / 2.0) * rounds
 }

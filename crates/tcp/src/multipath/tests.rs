@@ -524,3 +524,17 @@ fn ecf_waits_for_the_fast_path_when_that_completes_earlier() {
     let (plain, ecf) = (end(Scheduler::LowestRtt), end(Scheduler::Ecf));
     assert!(ecf < plain, "{plain:?} {ecf:?}");
 }
+
+/// A backlog beyond the send buffer is not there yet: with all 40,000 packets at hand ECF would not wait.
+#[test]
+fn ecf_waits_while_there_is_more_data_than_the_send_buffer_holds() {
+    let sent = |scheduler| {
+        let slow = PathSpec { delay_ms: 200, ..GOOD_PATH };
+        let fast = PathSpec { delay_ms: 5, ..GOOD_PATH };
+        let mut network = Network::new(&[fast, slow], 40_000, 10_000, scheduler, "reno");
+        network.run();
+        network.sent[1]
+    };
+    let (plain, ecf) = (sent(Scheduler::LowestRtt), sent(Scheduler::Ecf));
+    assert!(10 * ecf < plain, "{plain} {ecf}");
+}
