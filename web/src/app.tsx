@@ -13,7 +13,7 @@ import { presets } from "./scenario/presets";
 import { codeOf, poolFor } from "./runs";
 import { beginning, pack, TABS, unpack, viewOf, type Tab, type View } from "./share/link";
 import { Share } from "./share/share";
-import { useLab, type Lab } from "./state";
+import { isStale, useLab, type Lab } from "./state";
 import { Status } from "./status";
 import { Watch } from "./watch/watch";
 
@@ -168,7 +168,7 @@ export function App({ first, view: opened, embedded, complaint: told }: Props) {
         <div class="outcome">
           <Tabs tab={tab} choose={(tab) => show({ tab })} />
           <div id="outcome" role="tabpanel" aria-labelledby={`tab-${tab}`}>
-            {tab === "run" && runs && <Results {...runs} dark={dark} stale={lab.share !== null || lab.waits || lab.problems.length > 0} view={view} show={show} />}
+            {tab === "run" && runs && <Results {...runs} dark={dark} stale={isStale(lab)} view={view} show={show} />}
             {tab === "compare" && <Comparing lab={lab} dark={dark} view={view} show={show} />}
             {tab === "watch" && <Watching lab={lab} dark={dark} view={view} show={show} />}
           </div>
