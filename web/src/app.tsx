@@ -224,6 +224,10 @@ function Watching({ lab, dark, view, show }: Shown & { lab: Lab }) {
   const checked: Valid | null = lab.valid;
   if (!checked) return <p class="soft">The animation follows when the file is valid.</p>;
   if (!lab.trusted) return <p class="soft">{WAITS}</p>;
-  const [seed = 1] = checked.experiment.seeds;
-  return <Watch engine={() => poolFor(codeOf(lab.source)).next()} checked={checked} source={lab.source} seed={seed} from={view.at} moved={(at) => show({ at })} playing={!view.paused} play={(playing) => show({ paused: !playing })} dark={dark} />;
+  const { seeds } = checked.experiment;
+  const [first = 1] = seeds;
+  const chosen = seeds.find((seed) => seed === view.seed);
+  const seed = chosen ?? first;
+  const which = seeds.length > 1 ? `This is the run with seed ${seed}${chosen === undefined ? `, the first of ${seeds.length}` : ""}; Run has the choice. ` : "";
+  return <Watch engine={() => poolFor(codeOf(lab.source)).next()} checked={checked} source={lab.source} seed={seed} which={which} from={view.at} moved={(at) => show({ at })} playing={!view.paused} play={(playing) => show({ paused: !playing })} dark={dark} />;
 }
