@@ -11,7 +11,7 @@ from lab_in_browser import DONE, MARKS, TWO, click, open_lab, press, saved, text
 
 from dumbbell import Experiment, run
 from dumbbell.display import Column
-from dumbbell.lab import Shared, page_with, to_fragment
+from dumbbell.lab import Shared, page_with, read_link, to_fragment
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -115,6 +115,47 @@ def test_the_page_in_a_page_is_shared_once(browser: Browser, folder: Path) -> No
     browser.wait_for("!document.querySelector('.share')")
     assert browser.evaluate("document.activeElement.textContent.trim()") == "Share"
     assert browser.complaints == []
+
+
+def add_file(browser: Browser, label: str, content: str) -> None:
+    """Chooses a file, whose content is a JavaScript expression, where the page asks for one."""
+    browser.evaluate(
+        "(input => { const files = new DataTransfer();"
+        f"files.items.add(new File([{content}], 'any')); input.files = files.files;"
+        "input.dispatchEvent(new Event('change', {bubbles: true})); })"
+        "([...document.querySelectorAll('.traces label')]"
+        f".find(e => e.textContent.includes({json.dumps(label)})).querySelector('input'))"
+    )
+    browser.wait_for(f"document.querySelector('.traces').innerText.includes('Replace the {label}')")
+
+
+def test_rates_of_a_file_are_added_to_the_page(browser: Browser, folder: Path) -> None:
+    page = folder / "rates.html"
+    page.write_text(page_with(Shared(TWO.replace('"cubic"', '"cubic"\napp_rates = "video.txt"'))))
+    browser.call("Page.navigate", url="about:blank")
+    browser.open(page)
+    browser.wait_for("!!document.querySelector('.problems')")
+    assert 'there is no file "video.txt" in this page; add' in text(browser, ".problems")
+    add_file(browser, "file video.txt", "'0 2e6\\n4 0\\n'")
+    browser.wait_for(DONE)
+    browser.wait_for("location.hash.length > 100")
+    assert read_link(browser.evaluate("location.href")).traces == {"video.txt": "0 2e6\n4 0\n"}
+
+
+def test_what_no_link_holds_is_said_where_links_are_made(browser: Browser, folder: Path) -> None:
+    page = folder / "large.html"
+    toml = TWO.replace('rate = "10 Mbit/s"', 'trace = "a"').replace('"1 s"', '"1 s"\ntrace = "b"')
+    page.write_text(page_with(Shared(f'{toml}\ntrace = "c"')))
+    browser.call("Page.navigate", url="about:blank")
+    browser.open(page)
+    browser.wait_for("location.hash.includes('lab=')")
+    for name in "abc":
+        add_file(browser, f"file {name}", "'1\\n'.repeat(450000)")
+    click(browser, "Share")
+    browser.wait_for("!!document.querySelector('.share .problems')")
+    assert "has more than 2 MB" in text(browser, ".share .problems")
+    assert not browser.evaluate("!!document.querySelector('.share input')")
+    browser.wait_for("!location.hash.includes('lab=')")
 
 
 def test_a_dark_page_is_printed_light_without_its_buttons(browser: Browser, folder: Path) -> None:
