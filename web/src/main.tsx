@@ -39,5 +39,4 @@ void start();
 export { jainOverTime, mean, summarise } from "./results/metrics";
 export { throughputs } from "./results/rates";
 export { summaryOf, survival } from "./results/transfers";
-export { delayAt } from "./watch/queue";
 export { Film, stageOf } from "./watch/stage";
