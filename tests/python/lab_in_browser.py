@@ -114,3 +114,19 @@ def saved(browser: Browser, folder: Path, button: str) -> Path:
             return done[0]
         browser.evaluate("new Promise(done => setTimeout(done, 20))")
     raise AssertionError("nothing was saved")
+
+
+def table(browser: Browser, place: str) -> dict[str, dict[str, str]]:
+    """A table's cells, by what their row and their column are called."""
+    rows: list[list[str]] = browser.evaluate(
+        f"[...document.querySelectorAll({json.dumps(f'{place} tr')})]"
+        ".map(row => [...row.cells].map(cell => cell.textContent.trim()))"
+    )
+    [_, *heads], *body = rows
+    return {name: dict(zip(heads, cells, strict=True)) for name, *cells in body}
+
+
+def numbers(cell: str) -> list[float | None]:
+    """The value of a cell and half the width of its interval; None for a dash."""
+    parts = cell.replace(",", "").replace("\N{MINUS SIGN}", "-").split("±")
+    return [None if part.strip() == "\N{EN DASH}" else float(part) for part in parts]

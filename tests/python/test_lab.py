@@ -22,6 +22,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dumbbell import Experiment, Result
+from dumbbell.cli.scenario import shared_of
 from dumbbell.errors import DumbbellError
 from dumbbell.lab import Shared, page_with, read_link, to_fragment
 from dumbbell.lab.link import MOST_BYTES
@@ -141,6 +142,20 @@ def test_a_link_brings_its_trace_files(tmp_path: Path) -> None:
     assert result.experiment.links[0].trace == list(range(1, 101))
 
 
+def test_a_link_brings_the_files_of_rates(tmp_path: Path) -> None:
+    toml = EXPERIMENT.replace('"cubic"', '"cubic"\napp_rates = "video.txt"')
+    (tmp_path / "two.toml").write_text(toml)
+    (tmp_path / "video.txt").write_text("0 2e6\n4 0\n")
+    shared = shared_of(tmp_path / "two.toml")
+    assert shared.traces == {"video.txt": "0 2e6\n4 0\n"}
+    (tmp_path / "video.txt").unlink()
+    output_of("run", link_to(toml, traces=shared.traces), cwd=tmp_path)
+    result = Result.load(tmp_path / "results" / "two-flows-more")
+    assert result.experiment.flows[1].app_rates == [["0 ms", "2 Mbit/s"], ["4 s", "0 Mbit/s"]]
+    said = complaint_of("run", link_to(toml), cwd=tmp_path)
+    assert said.startswith('the link: it does not hold the file "video.txt"')
+
+
 @pytest.mark.parametrize("name", ["..", "", "../lte.trace", "/etc/hosts"])
 def test_names_of_traces_in_a_link_are_no_paths(tmp_path: Path, name: str) -> None:
     toml = EXPERIMENT.replace('rate = "10 Mbit/s"', f'trace = "{name}"')
@@ -148,7 +163,7 @@ def test_names_of_traces_in_a_link_are_no_paths(tmp_path: Path, name: str) -> No
         "check", link_to(toml, traces={name: "1\n2"}), cwd=tmp_path
     )
     said = complaint_of("check", link_to(toml, traces={"other": "1\n2"}), cwd=tmp_path)
-    assert said.startswith(f'the link: it does not hold the trace "{name}"')
+    assert said.startswith(f'the link: it does not hold the file "{name}"')
 
 
 def test_the_page_is_written_without_a_trace_that_is_no_text(tmp_path: Path) -> None:

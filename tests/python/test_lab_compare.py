@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -127,6 +128,43 @@ def test_own_code_of_the_kept_scenario_waits_for_the_user(browser: Browser, fold
     click(browser, "Run")
     browser.wait_for(BOTH)
     assert cells(browser, ".differences") == [["flow.one.cc", "own.js:Mine", "bbr3"]]
+
+
+def test_results_of_an_earlier_a_are_not_shown_as_the_new_one_s(
+    browser: Browser, folder: Path
+) -> None:
+    open_pair(browser, folder, TWO.replace("bbr3", "reno"), TWO)
+    large = TWO.replace("10 Mbit/s", "1 Gbit/s").replace('"6 s"', '"600 s"')
+    fragment = f"#{to_fragment(Shared(TWO, beside=large))}&tab=compare"
+    browser.evaluate(f"location.hash = {json.dumps(fragment)}")
+    browser.wait_for("document.querySelector('.pair')?.textContent.includes('million packets')")
+    assert not browser.evaluate("!!document.querySelector('.pair .results')")
+
+
+def test_a_swap_of_large_scenarios_swaps_their_results(browser: Browser, folder: Path) -> None:
+    large = TWO.replace("Two flows", "Fast").replace("10 Mbit/s", "1 Gbit/s")
+    page = folder / "swap.html"
+    page.write_text(page_with(Shared(large.replace('"6 s"', '"100 s"\nsample = "100 ms"', 1))))
+    browser.call("Page.navigate", url="about:blank")
+    browser.complaints.clear()
+    browser.open(page)
+    browser.wait_for("document.querySelector('.status')?.textContent.includes('packets')")
+    click(browser, "Run")
+    browser.wait_for(DONE)
+    click(browser, "Compare")
+    click(browser, "Keep this scenario as A")
+    browser.wait_for(BOTH)
+    choose(browser, "Scenario", "0")
+    browser.wait_for(f"{BOTH} && document.querySelector('.pair h2').textContent === 'A: Fast'")
+    before = {row[0]: row[1:3] for row in cells(browser, ".numbers")}
+    click(browser, "Swap A and B")
+    second = "document.querySelectorAll('.pair h2')[1].textContent"
+    browser.wait_for(f"{BOTH} && {second} === 'B: Fast'")
+    browser.wait_for("!document.querySelector('.results.stale')")
+    assert not browser.evaluate("!!document.querySelector('progress')"), "nothing runs again"
+    after = {row[0]: row[1:3] for row in cells(browser, ".numbers")}
+    assert after["Mean queue (kB)"] == before["Mean queue (kB)"][::-1]
+    assert browser.complaints == []
 
 
 def test_a_mistake_in_the_kept_scenario_is_told(browser: Browser, folder: Path) -> None:

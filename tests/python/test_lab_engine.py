@@ -194,6 +194,8 @@ def assert_same_metrics(result: Result, there: dict[str, Any], name: str) -> Non
     [jain] = metrics.fairness(result)["jain"].to_list()
     competing = [name for name in result.flow_names if name not in of_transfers(result)]
     assert summary["jain"] == pytest.approx(jain if len(competing) > 1 else None), name
+    [together] = metrics.group_throughput(metrics.summary(result))["throughput"].to_list()
+    assert summary["together"] == pytest.approx(together), name
     windows = metrics.windows(result, width=width)
     rates_there = {
         (flow, at + 1): rate

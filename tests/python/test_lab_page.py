@@ -362,13 +362,13 @@ def test_a_trace_comes_with_the_page_or_is_asked_for(browser: Browser, folder: P
     browser.open(page)
     browser.wait_for("!!document.querySelector('.problems')")
     assert 'there is no file "lte.trace" in this page' in text(browser, ".problems")
-    assert "Add the trace lte.trace" in text(browser, ".traces")
+    assert "Add the file lte.trace" in text(browser, ".traces")
     page.write_text(
         page_with(Shared(toml, traces={"lte.trace": "\n".join(map(str, range(1, 99)))}))
     )
     browser.open(page)
     browser.wait_for(DONE)
-    assert "Replace the trace" in text(browser, ".traces")
+    assert "Replace the file" in text(browser, ".traces")
 
 
 def test_every_control_is_reached_by_tab(browser: Browser, folder: Path) -> None:

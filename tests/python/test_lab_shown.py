@@ -6,12 +6,13 @@ import json
 import re
 from typing import TYPE_CHECKING
 
+import polars as pl
 import pytest
 from lab_in_browser import DONE, MARKS, TWO, click, open_lab, press, saved, text
 
-from dumbbell import Experiment, run
+from dumbbell import Experiment, metrics, run
 from dumbbell.display import Column
-from dumbbell.lab import Shared, page_with, to_fragment
+from dumbbell.lab import Shared, page_with, read_link, to_fragment
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -117,6 +118,47 @@ def test_the_page_in_a_page_is_shared_once(browser: Browser, folder: Path) -> No
     assert browser.complaints == []
 
 
+def add_file(browser: Browser, label: str, content: str) -> None:
+    """Chooses a file, whose content is a JavaScript expression, where the page asks for one."""
+    browser.evaluate(
+        "(input => { const files = new DataTransfer();"
+        f"files.items.add(new File([{content}], 'any')); input.files = files.files;"
+        "input.dispatchEvent(new Event('change', {bubbles: true})); })"
+        "([...document.querySelectorAll('.traces label')]"
+        f".find(e => e.textContent.includes({json.dumps(label)})).querySelector('input'))"
+    )
+    browser.wait_for(f"document.querySelector('.traces').innerText.includes('Replace the {label}')")
+
+
+def test_rates_of_a_file_are_added_to_the_page(browser: Browser, folder: Path) -> None:
+    page = folder / "rates.html"
+    page.write_text(page_with(Shared(TWO.replace('"cubic"', '"cubic"\napp_rates = "video.txt"'))))
+    browser.call("Page.navigate", url="about:blank")
+    browser.open(page)
+    browser.wait_for("!!document.querySelector('.problems')")
+    assert 'there is no file "video.txt" in this page; add' in text(browser, ".problems")
+    add_file(browser, "file video.txt", "'0 2e6\\n4 0\\n'")
+    browser.wait_for(DONE)
+    browser.wait_for("location.hash.length > 100")
+    assert read_link(browser.evaluate("location.href")).traces == {"video.txt": "0 2e6\n4 0\n"}
+
+
+def test_what_no_link_holds_is_said_where_links_are_made(browser: Browser, folder: Path) -> None:
+    page = folder / "large.html"
+    toml = TWO.replace('rate = "10 Mbit/s"', 'trace = "a"').replace('"1 s"', '"1 s"\ntrace = "b"')
+    page.write_text(page_with(Shared(f'{toml}\ntrace = "c"')))
+    browser.call("Page.navigate", url="about:blank")
+    browser.open(page)
+    browser.wait_for("location.hash.includes('lab=')")
+    for name in "abc":
+        add_file(browser, f"file {name}", "'1\\n'.repeat(450000)")
+    click(browser, "Share")
+    browser.wait_for("!!document.querySelector('.share .problems')")
+    assert "has more than 2 MB" in text(browser, ".share .problems")
+    assert not browser.evaluate("!!document.querySelector('.share input')")
+    browser.wait_for("!location.hash.includes('lab=')")
+
+
 def test_a_dark_page_is_printed_light_without_its_buttons(browser: Browser, folder: Path) -> None:
     open_lab(browser, folder, dark=True)
     theme = "document.documentElement.dataset.theme"
@@ -177,7 +219,10 @@ def test_transfers_have_a_table_and_a_panel_of_their_times(browser: Browser, fol
     browser.evaluate(f"{chart}.focus()")
     press(browser, "End")
     last = float(browser.evaluate(f"{chart}.ariaValueText").split()[-1])
-    assert last == pytest.approx(100 * complete / transfers.height, abs=1.5)
+    times = metrics.completion_times(result)
+    left = times.select(metrics.survival(pl.col("elapsed"))).to_series().min()
+    assert isinstance(left, float)
+    assert last == pytest.approx(100 * (1 - left), abs=0.2)
     file = saved(browser, folder / "times", "[data-panel=completion-times] + .save button")
     marks = re.findall(r'text-anchor="middle">([^<]+)<', file.read_text())
     assert {"100 ms", "1 s"} <= set(marks)

@@ -13,7 +13,7 @@ import { presets } from "./scenario/presets";
 import { codeOf, poolFor } from "./runs";
 import { beginning, pack, TABS, unpack, viewOf, type Tab, type View } from "./share/link";
 import { Share } from "./share/share";
-import { useLab, type Lab } from "./state";
+import { isStale, useLab, type Lab } from "./state";
 import { Status } from "./status";
 import { Watch } from "./watch/watch";
 
@@ -168,7 +168,7 @@ export function App({ first, view: opened, embedded, complaint: told }: Props) {
         <div class="outcome">
           <Tabs tab={tab} choose={(tab) => show({ tab })} />
           <div id="outcome" role="tabpanel" aria-labelledby={`tab-${tab}`}>
-            {tab === "run" && runs && <Results {...runs} dark={dark} stale={lab.share !== null || lab.waits || lab.problems.length > 0} view={view} show={show} />}
+            {tab === "run" && runs && <Results {...runs} dark={dark} stale={isStale(lab)} view={view} show={show} />}
             {tab === "compare" && <Comparing lab={lab} dark={dark} view={view} show={show} />}
             {tab === "watch" && <Watching lab={lab} dark={dark} view={view} show={show} />}
           </div>
@@ -224,6 +224,10 @@ function Watching({ lab, dark, view, show }: Shown & { lab: Lab }) {
   const checked: Valid | null = lab.valid;
   if (!checked) return <p class="soft">The animation follows when the file is valid.</p>;
   if (!lab.trusted) return <p class="soft">{WAITS}</p>;
-  const [seed = 1] = checked.experiment.seeds;
-  return <Watch engine={() => poolFor(codeOf(lab.source)).next()} checked={checked} source={lab.source} seed={seed} from={view.at} moved={(at) => show({ at })} playing={!view.paused} play={(playing) => show({ paused: !playing })} dark={dark} />;
+  const { seeds } = checked.experiment;
+  const [first = 1] = seeds;
+  const chosen = seeds.find((seed) => seed === view.seed);
+  const seed = chosen ?? first;
+  const which = seeds.length > 1 ? `This is the run with seed ${seed}${chosen === undefined ? `, the first of ${seeds.length}` : ""}; Run has the choice. ` : "";
+  return <Watch engine={() => poolFor(codeOf(lab.source)).next()} checked={checked} source={lab.source} seed={seed} which={which} from={view.at} moved={(at) => show({ at })} playing={!view.paused} play={(playing) => show({ paused: !playing })} dark={dark} />;
 }

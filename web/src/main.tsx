@@ -39,3 +39,4 @@ void start();
 export { jainOverTime, mean, summarise } from "./results/metrics";
 export { throughputs } from "./results/rates";
 export { summaryOf, survival } from "./results/transfers";
+export { Film, stageOf } from "./watch/stage";

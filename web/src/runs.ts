@@ -28,6 +28,8 @@ export function poolFor(code: string): Pool {
 }
 
 export interface Runs {
+  /** What has run. */
+  of: Source;
   checked: Valid;
   outputs: Output[];
 }
@@ -37,6 +39,9 @@ export const codeOf = ({ toml, beside, code }: Source): string => (toml.includes
 
 /** The scenario that is compared with this one; null if there is none. */
 export const besideOf = (source: Source): Source | null => (source.beside ? { ...source, toml: source.beside } : null);
+
+/** Whether two scenarios run alike, whatever they are compared with. */
+export const isSame = (a: Source | null, b: Source | null): boolean => a?.toml === b?.toml && a?.code === b?.code && a?.traces === b?.traces;
 
 interface Options {
   /** Called with the completed share of all runs. */

@@ -3,7 +3,7 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Cancelled } from "./engine/client";
 import { isValid, type Checked, type Facts, type Problem, type Source, type Valid } from "./engine/protocol";
-import { besideOf, codeOf, engine, runAll, tooLarge, type Runs } from "./runs";
+import { besideOf, codeOf, engine, isSame, runAll, tooLarge, type Runs } from "./runs";
 
 /** Scenarios of at most so many packets run at once when they change. */
 const AT_ONCE = 6e6;
@@ -15,6 +15,7 @@ export interface Outcome {
   /** The scenario as it was valid last. */
   latest: Valid | null;
   runs: Runs | null;
+  setRuns: (runs: Runs | null) => void;
   /** The completed share of the runs that go on; null if none does. */
   share: number | null;
   failure: string;
@@ -26,11 +27,16 @@ export interface Outcome {
   forget: () => void;
 }
 
+/** Whether its runs are those of a scenario before. */
+export const isStale = ({ valid, runs }: Outcome): boolean => valid !== runs?.checked;
+
 export interface Lab extends Outcome {
   source: Source;
   setSource: (source: Source) => void;
   /** Shows another scenario; code that comes with it runs once the user has started it. */
   open: (source: Source) => void;
+  /** Exchanges, keeps or drops the scenarios that are compared; each has the runs that either had of it. */
+  arrange: (source: Source) => void;
   facts: Facts | null;
   /** Whether own code may run: it is the user's, or the user has started it. */
   trusted: boolean;
@@ -59,7 +65,7 @@ function useRuns() {
     try {
       const outputs = await runAll(of, checked, { progress: (done) => !signal.aborted && setShare(done), signal });
       if (signal.aborted) return;
-      setRuns({ checked, outputs });
+      setRuns({ of, checked, outputs });
       setShare(null);
     } catch (error) {
       if (error instanceof Cancelled || signal.aborted) return;
@@ -95,6 +101,11 @@ function useOutcome(source: Source | null, trusted: boolean, trust: () => void):
     if (isOther && !begins) setRuns(null);
     if (isOther || isValid(checked)) setValid(isValid(checked) ? checked : null);
     if (!isValid(checked)) return stop();
+    if (runs && isSame(runs.of, of)) {
+      wait(false);
+      setRuns({ ...runs, checked });
+      return stop();
+    }
     if (begins) return begin(checked, of);
     stop();
     fail(refused);
@@ -121,7 +132,7 @@ function useOutcome(source: Source | null, trusted: boolean, trust: () => void):
     stop();
     wait(true);
   };
-  return { problems, valid: problems.length || isOther ? null : valid, latest: valid, runs, share, failure, waits, run, cancel, forget: () => forget(true) };
+  return { problems, valid: problems.length || isOther ? null : valid, latest: valid, runs, setRuns, share, failure, waits, run, cancel, forget: () => forget(true) };
 }
 
 export function useLab(first: Source): Lab {
@@ -143,8 +154,18 @@ export function useLab(first: Source): Lab {
   };
   const open = (next: Source): void => {
     if (next.code !== source.code) trust(!next.code.trim());
-    if (next.toml !== source.toml || next.code !== source.code || next.traces !== source.traces) outcome.forget();
+    if (!isSame(next, source)) outcome.forget();
+    if (!isSame(besideOf(next), other)) beside.forget();
     setSource(next);
   };
-  return { ...outcome, failure: complaint || outcome.failure, source, setSource: change, open, trusted, facts, beside };
+  const arrange = (next: Source): void => {
+    const known = [outcome.runs, beside.runs];
+    const move = (side: Outcome, before: Source | null, now: Source | null): void => {
+      if (!isSame(before, now)) side.setRuns(known.find((runs) => runs && isSame(runs.of, now)) ?? null);
+    };
+    move(outcome, source, next);
+    move(beside, other, besideOf(next));
+    setSource(next);
+  };
+  return { ...outcome, failure: complaint || outcome.failure, source, setSource: change, open, arrange, trusted, facts, beside };
 }

@@ -53,7 +53,7 @@ impl Environment for Files {
     fn trace(&self, path: &str) -> Result<String, String> {
         let known = || self.traces.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
         self.traces.get(path).cloned().ok_or_else(|| match self.traces.is_empty() {
-            true => format!("there is no file \"{path}\" in this page; add the trace file to it"),
+            true => format!("there is no file \"{path}\" in this page; add the file to it"),
             false => format!("there is no file \"{path}\" in this page; there are {}", known()),
         })
     }

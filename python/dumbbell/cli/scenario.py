@@ -50,15 +50,22 @@ def load(file: Path, assignments: list[str] | None) -> Experiment:
             else link
             for link in experiment.links
         ]
-        # The files are gone afterwards: what is resolved has their times in their place.
-        return experiment.replace(links=links).resolve() if shared.traces else experiment
+        flows = [
+            flow.replace(app_rates=str(_file_of(flow.app_rates, files)))
+            if isinstance(flow.app_rates, str)
+            else flow
+            for flow in experiment.flows
+        ]
+        # The files are gone afterwards: what is resolved has their contents in their place.
+        located = experiment.replace(links=links, flows=flows)
+        return located.resolve() if shared.traces else experiment
 
 
-def _file_of(trace: str, files: Mapping[str, Path]) -> Path:
-    if trace not in files:
-        problem = f'{LINK}: it does not hold the trace "{trace}"'
-        raise DumbbellError(f"{problem}; copy the link again where the trace can be read")
-    return files[trace]
+def _file_of(name: str, files: Mapping[str, Path]) -> Path:
+    if name not in files:
+        problem = f'{LINK}: it does not hold the file "{name}"'
+        raise DumbbellError(f"{problem}; copy the link again where the file can be read")
+    return files[name]
 
 
 def text_of(file: Path) -> str:
@@ -93,15 +100,17 @@ def shared_of(file: Path) -> Shared:
 
 
 def _traces(text: str, folder: Path) -> dict[str, str]:
-    """The trace files that a file names; the page tells of those that cannot be read."""
+    """The traces and rates that a file names; the page tells of those that cannot be read."""
     import tomllib
 
     try:
-        links = tomllib.loads(text).get("link", [])
+        content = tomllib.loads(text)
     except tomllib.TOMLDecodeError:
         return {}
-    tables = [link for link in links if isinstance(link, dict)] if isinstance(links, list) else []
-    files = {name: folder / name for link in tables if isinstance(name := link.get("trace"), str)}
+    found_in = (("link", "trace"), ("flow", "app_rates"))
+    lists = [(tables, key) for of, key in found_in if isinstance(tables := content.get(of), list)]
+    named = [table.get(key) for tables, key in lists for table in tables if isinstance(table, dict)]
+    files = {name: folder / name for name in named if isinstance(name, str)}
     found = {}
     for name, path in files.items():
         with suppress(OSError, UnicodeDecodeError):

@@ -8,7 +8,8 @@ import { engine, runAll } from "../runs";
 import { columnsOf } from "../results/columns";
 import { many } from "../results/format";
 import { styled, styleOf } from "../results/looks";
-import { mean, summarise } from "../results/metrics";
+import { mean, shareOf, summarise } from "../results/metrics";
+import { groupThroughput } from "../results/rates";
 import { Cells } from "../results/table";
 import { summaryOf, transfersOf } from "../results/transfers";
 
@@ -30,23 +31,22 @@ const COLUMNS = columnsOf<Row>("throughput", "rival_throughput", "jain", "queue_
 const ELSEWHERE = new Set(["udt", "ar-udt", "lia", "olia", "balia", "wvegas", "dbac"]);
 const USUAL = ["reno", "cubic", "bbr", "bbr3", "vegas", "copa", "illinois", "ledbat++"];
 
-/** What the flows of a table and the others achieved in a run. */
+/** What the flows of a table and the others achieved in a run, as `dumbbell compare` says it. */
 function rowOf(checked: Valid, output: Output, table: number): Row {
   const { flows, links, jain } = summarise(output, checked.scenario);
   const transfers = [...transfersOf(output, checked.scenario).values()].flat();
   const { completed_share, completion_p99 } = summaryOf(transfers);
   const first = checked.names.slice(0, table).flat().length;
-  const own = new Set((checked.names[table] ?? []).map((_, at) => first + at));
-  const sum = (belongs: boolean): number =>
-    flows.reduce((all, { throughput }, flow) => (own.has(flow) === belongs ? all + (throughput || 0) : all), 0);
-  const share = (key: "queue_delay_mean" | "retransmission_share"): number =>
-    mean(flows.filter((_, flow) => own.has(flow)).map((flow) => flow[key])).value;
+  const isOwn = (flow: number): boolean => flow >= first && flow < first + (checked.names[table]?.length ?? 0);
+  const own = flows.filter((_, flow) => isOwn(flow));
+  const rate = (belongs: boolean): number =>
+    groupThroughput(output, checked.scenario, [...flows.keys()].filter((flow) => isOwn(flow) === belongs));
   return {
-    throughput: sum(true),
-    rival_throughput: own.size < flows.length ? sum(false) : NaN,
+    throughput: rate(true),
+    rival_throughput: rate(false),
     jain,
-    queue_delay_mean: share("queue_delay_mean"),
-    retransmission_share: share("retransmission_share"),
+    queue_delay_mean: mean(own.map((flow) => flow.queue_delay_mean)).value,
+    retransmission_share: shareOf(own, "retransmitted"),
     utilisation: Math.max(...links.map(({ utilisation }) => utilisation || 0)),
     completed_share,
     completion_p99,

@@ -5,7 +5,7 @@ import { columnsOf, lookOf, type Column } from "../results/columns";
 import { alike } from "../results/format";
 import { mean, summarise, type Estimate, type Summary } from "../results/metrics";
 import { dotOf } from "../results/panels";
-import { FlowName, FLOWS, groupsOf, LINKS, TRANSFERS } from "../results/table";
+import { FlowName, FLOWS, flowsOf, groupsOf, LINKS, TRANSFERS, transfersIn, type Group } from "../results/table";
 import type { Runs } from "../runs";
 
 /** A metric of both: its values by seed. */
@@ -23,13 +23,11 @@ interface Section {
 
 type Found = Map<number, Summary>;
 
-const average = (values: number[]): number => mean(values).value;
-
-/** A line for each metric that any of the summaries has. */
+/** A line for each metric that any of the summaries has; a summary has one row of them, or none. */
 function linesOf<T>(columns: Column<T>[], founds: Found[], of: (summary: Summary, side: number) => T[]): Line[] {
   return columns.flatMap(({ key, title, unit, scale, decimals }) => {
     const sides = founds.map((found, side) => {
-      const values = [...found].map(([seed, summary]) => [seed, average(of(summary, side).map((one) => (one[key] as number) * scale))] as const);
+      const values = [...found].flatMap(([seed, summary]) => of(summary, side).map((one) => [seed, (one[key] as number) * scale] as const));
       return new Map(values.filter(([, value]) => !Number.isNaN(value)));
     });
     return sides.some(({ size }) => size) ? [{ title, unit, decimals, sides }] : [];
@@ -43,11 +41,15 @@ function sectionsOf(sides: Runs[]): Section[] {
     const both = groups.map((side) => side.find((group) => group.name === name));
     const ccs = [...new Set(both.flatMap((group) => (group ? [group.cc] : [])))];
     const colours = [...new Set(both.flatMap((group, at) => (group ? [dotOf((sides[at] as Runs).checked, group.numbers[0] ?? 0)] : [])))];
+    const inBoth = <T,>(of: (summary: Summary, group: Group) => T[]) => (summary: Summary, side: number): T[] => {
+      const group = both[side];
+      return group ? of(summary, group) : [];
+    };
     return {
       head: ccs.length === 1 && colours.length === 1 ? <FlowName name={name} cc={ccs[0] ?? ""} colour={colours[0] ?? ""} /> : name,
       lines: [
-        ...linesOf(FLOWS, founds, (summary, side) => (both[side]?.numbers ?? []).flatMap((number) => summary.flows[number] ?? [])),
-        ...linesOf(TRANSFERS, founds, (summary, side) => (both[side]?.numbers ?? []).flatMap((number) => summary.transfers[number] ?? [])),
+        ...linesOf(FLOWS, founds, inBoth((summary, group) => [flowsOf(summary, group)])),
+        ...linesOf(TRANSFERS, founds, inBoth(transfersIn)),
       ],
     };
   });

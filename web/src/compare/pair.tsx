@@ -8,7 +8,7 @@ import { zoomOf, ZoomTools } from "../results/zoom";
 import type { Runs } from "../runs";
 import type { View } from "../share/link";
 import { fileName } from "../share/share";
-import type { Lab } from "../state";
+import { isStale, type Lab } from "../state";
 import { Status } from "../status";
 import { differences } from "./differences";
 import { Numbers } from "./numbers";
@@ -24,8 +24,8 @@ export interface Shown {
 }
 
 export function Pair({ lab, ...shown }: Shown & { lab: Lab }) {
-  const { source, setSource, beside, runs } = lab;
-  const keep = (): void => setSource({ ...source, beside: source.toml });
+  const { source, arrange, beside, runs } = lab;
+  const keep = (): void => arrange({ ...source, beside: source.toml });
   if (!source.beside) {
     return (
       <div class="row">
@@ -39,9 +39,9 @@ export function Pair({ lab, ...shown }: Shown & { lab: Lab }) {
   return (
     <section class="pair" aria-label="Two scenarios">
       <div class="row">
-        <button type="button" onClick={() => setSource({ ...source, toml: source.beside, beside: source.toml })}>Swap A and B</button>
+        <button type="button" onClick={() => arrange({ ...source, toml: source.beside, beside: source.toml })}>Swap A and B</button>
         <button type="button" onClick={keep}>Keep B as A</button>
-        <button type="button" onClick={() => setSource({ ...source, beside: "" })}>Drop A</button>
+        <button type="button" onClick={() => arrange({ ...source, beside: "" })}>Drop A</button>
       </div>
       {beside.valid && lab.valid && <Differences found={differences(beside.valid, lab.valid)} />}
       {!beside.runs || beside.share !== null || beside.waits || beside.problems.length || beside.failure ? (
@@ -49,7 +49,7 @@ export function Pair({ lab, ...shown }: Shown & { lab: Lab }) {
           <b>A</b> <Status outcome={beside} trusted={lab.trusted} />
         </div>
       ) : null}
-      {beside.runs && runs && <Sides a={beside.runs} b={runs} {...shown} stale={lab.share !== null || lab.waits || lab.problems.length > 0} />}
+      {beside.runs && runs && <Sides a={beside.runs} b={runs} {...shown} stale={isStale(lab) || isStale(beside)} />}
     </section>
   );
 }

@@ -19,6 +19,10 @@ export interface LinkSpec {
   delay_ns: number;
   /** Times and delays, if the delay changes. */
   reroutes?: [number, number][];
+  /** The most of a random extra delay. */
+  jitter_ns?: number;
+  reorder?: { delay_ns: number } | null;
+  medium?: object | null;
   queue: { packets: number } | { bytes: number } | { ns: number } | null;
   aqm: object | null;
   loss: number;

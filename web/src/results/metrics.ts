@@ -2,7 +2,7 @@
 
 import type { Output, Scenario } from "../engine/protocol";
 import { linkSummaries, type LinkSummary } from "./links";
-import { beginOf, endOf, rateBetween, rowsBy, throughputs } from "./rates";
+import { beginOf, endOf, groupThroughput, rateBetween, rowsBy, throughputs } from "./rates";
 import { transferSummaries, type TransferSummary } from "./transfers";
 
 /** Jain's index: 1 if all are equal, 1/n if one has everything; NaN if all are 0. */
@@ -15,6 +15,9 @@ export function jain(rates: number[]): number {
 }
 
 export interface FlowSummary {
+  sent: number;
+  retransmitted: number;
+  lost: number;
   throughput: number;
   goodput: number;
   queue_delay_mean: number;
@@ -43,6 +46,9 @@ export function summarise(output: Output, scenario: Scenario): Summary {
     const rate = (counter: string): number =>
       rateBetween(output, scenario, flow, of.get(flow) ?? [], counter, 0, Infinity);
     return {
+      sent: column("sent", flow),
+      retransmitted: column("retransmitted", flow),
+      lost: column("lost", flow),
       throughput: rate("delivered"),
       goodput: rate("received"),
       queue_delay_mean: column("queue_delay_mean", flow),
@@ -53,16 +59,12 @@ export function summarise(output: Output, scenario: Scenario): Summary {
       took: beginOf(output, scenario, flow) === column("start", flow) ? column("completed", flow) - column("start", flow) : NaN,
     };
   });
-  const begins = scenario.flows.map((_, flow) => beginOf(output, scenario, flow));
-  const delivered = scenario.flows.reduce((sum, _, flow) => sum + column("delivered", flow), 0);
-  const begin = Math.min(...begins);
-  const end = Math.max(...scenario.flows.map((_, flow) => endOf(output, scenario, flow)));
   return {
     flows: each,
     links: linkSummaries(output, scenario),
     transfers: transferSummaries(output, scenario),
     jain: fairness(output, scenario),
-    together: end > begin ? (8 * delivered) / (end - begin) : NaN,
+    together: groupThroughput(output, scenario, [...scenario.flows.keys()]),
   };
 }
 
@@ -94,6 +96,33 @@ export function jainOverTime(output: Output, scenario: Scenario): { t: number[];
     return there.length > 1 ? jain(there) : NaN;
   });
   return { t, index };
+}
+
+/** The mean of each metric over the rows in which it is known. */
+export function averaged<T extends object>(rows: T[]): T {
+  const keys = Object.keys(rows[0] ?? {}) as (keyof T)[];
+  return Object.fromEntries(keys.map((key) => [key, mean(rows.map((row) => row[key] as number)).value])) as T;
+}
+
+/** A count of packets of flows as a share of all that they sent. */
+export const shareOf = (flows: FlowSummary[], count: "retransmitted" | "lost"): number =>
+  flows.reduce((sum, flow) => sum + flow[count], 0) / flows.reduce((sum, { sent }) => sum + sent, 0);
+
+/** A row of a table of flows. */
+export interface FlowRow extends FlowSummary {
+  loss_share: number;
+}
+
+/**
+ * What flows achieved in a run, as tables have it: means, and shares of all their packets. Over UDP and RTP
+ * nothing is retransmitted. What another sender marks lost may arrive, so there its retransmissions count.
+ */
+export function rowOfFlows(flows: FlowSummary[], isUnreliable: boolean): FlowRow {
+  return {
+    ...averaged(flows),
+    retransmission_share: isUnreliable ? NaN : shareOf(flows, "retransmitted"),
+    loss_share: isUnreliable ? shareOf(flows, "lost") : NaN,
+  };
 }
 
 /** 97.5 % quantiles of Student's t for 1, 2, ... degrees of freedom. */

@@ -75,6 +75,21 @@ export function rateBetween(
   return (8 * (at(end) - at(begin))) / (end - begin);
 }
 
+/**
+ * Throughput of a group of flows, as `dumbbell.metrics.group_throughput`: what each delivered, over the time from
+ * the first begin to the last end; NaN if none was there.
+ */
+export function groupThroughput(output: Output, scenario: Scenario, flows: number[]): number {
+  const of = rowsBy(output.tables["series"] ?? {}, "flow");
+  const there = flows
+    .map((flow) => ({ flow, begin: beginOf(output, scenario, flow), end: endOf(output, scenario, flow) }))
+    .filter(({ begin, end }) => end > begin);
+  if (!there.length) return NaN;
+  const bits = there.map(({ flow, begin, end }) => (end - begin) * rateBetween(output, scenario, flow, of.get(flow) ?? [], "delivered", begin, end));
+  const span = Math.max(...there.map(({ end }) => end)) - Math.min(...there.map(({ begin }) => begin));
+  return bits.reduce((a, b) => a + b, 0) / span;
+}
+
 /** The width of the windows of figures, s: 1 s, or a 50th of a shorter run; whole samples. */
 export function windowWidth(scenario: Scenario): number {
   const sample = scenario.sample_ns / 1e9;

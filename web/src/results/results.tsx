@@ -1,6 +1,6 @@
 /** The results: legend, tools, panels, tables. */
 
-import { useMemo, useState } from "preact/hooks";
+import { useMemo } from "preact/hooks";
 import type { Output, Valid } from "../engine/protocol";
 import { beginning, type View } from "../share/link";
 import { fileName } from "../share/share";
@@ -24,12 +24,11 @@ interface Props {
 export function Results({ checked, outputs, dark, stale, view, show }: Props) {
   const end = checked.scenario.duration_ns / 1e9;
   const zoom = zoomOf(end, view.span, (span) => show({ span }));
-  const [seed, setSeed] = useState("all");
-  const chosen = outputs.filter((output) => seed === "all" || String(output.seed) === seed);
+  const chosen = outputs.filter(({ seed }) => seed === view.seed);
   const shown = chosen.length ? chosen : outputs;
   const names = innerNames(outputs);
   const variable = names.includes(view.variable) ? view.variable : "";
-  const panels = useMemo(() => panelsOf(checked, shown, variable), [checked, outputs, seed, variable]);
+  const panels = useMemo(() => panelsOf(checked, shown, variable), [checked, outputs, view.seed, variable]);
   const { hidden } = view;
   const lastOverTime = panels.findLastIndex(({ durations }) => !durations);
   return (
@@ -38,10 +37,10 @@ export function Results({ checked, outputs, dark, stale, view, show }: Props) {
         <Legend checked={checked} hidden={hidden} toggle={(hidden) => show({ hidden })} />
         <div class="tools" role="group" aria-label="What is shown">
           {outputs.length > 1 && (
-            <select aria-label="Seeds" value={seed} onChange={(event) => setSeed(event.currentTarget.value)}>
-              <option value="all">all seeds: mean and range</option>
+            <select aria-label="Seeds" value={chosen[0]?.seed ?? ""} onChange={({ currentTarget: { value } }) => show({ seed: value ? Number(value) : null })}>
+              <option value="">all seeds: mean and range</option>
               {outputs.map((output) => (
-                <option key={output.seed} value={String(output.seed)}>
+                <option key={output.seed} value={output.seed}>
                   seed {output.seed}
                 </option>
               ))}

@@ -6,10 +6,10 @@ import { alike } from "./format";
 import { styleOf } from "./looks";
 import { dotOf } from "./panels";
 import type { LinkSummary } from "./links";
-import { competing, mean, summarise, type Estimate, type FlowSummary, type Summary } from "./metrics";
+import { averaged, competing, mean, rowOfFlows, summarise, type Estimate, type FlowRow, type Summary } from "./metrics";
 import { transfersOf, type TransferSummary } from "./transfers";
 
-export const FLOWS = columnsOf<FlowSummary>("throughput", "queue_delay_mean", "queue_delay_p95", "rtt_mean", "retransmission_share", "timeouts", "took");
+export const FLOWS = columnsOf<FlowRow>("throughput", "queue_delay_mean", "queue_delay_p95", "rtt_mean", "retransmission_share", "loss_share", "timeouts", "took");
 
 export const LINKS: Column<LinkSummary>[] = [
   ...columnsOf<LinkSummary>("utilisation", "queue_mean", "dropped", "lost"),
@@ -23,6 +23,7 @@ const MOST_ROWS = 20;
 
 interface CellsProps<T> {
   columns: Column<T>[];
+  /** Each has a value for each run that has any. */
   rows: { head: preact.ComponentChildren; values: T[] }[];
   /** What the rows are. */
   of?: string;
@@ -77,16 +78,30 @@ export interface Group {
   name: string;
   cc: string;
   numbers: number[];
+  isUnreliable: boolean;
 }
 
-export function groupsOf({ names, scenario }: Valid, together = scenario.flows.length > MOST_ROWS): Group[] {
+const UNRELIABLE = ["udp", "rtp"];
+
+export function groupsOf({ names, scenario, experiment }: Valid, together = scenario.flows.length > MOST_ROWS): Group[] {
   let next = 0;
-  return names.flatMap((copies) => {
+  return names.flatMap((copies, table) => {
     const numbers = copies.map(() => next++);
     const cc = scenario.flows[numbers[0] ?? 0]?.cc ?? "";
-    if (!together) return numbers.map((number, at) => ({ name: copies[at] ?? "", cc, numbers: [number] }));
-    return [{ name: copies.length > 1 ? `${copies[0]} to ${copies.at(-1)}` : (copies[0] ?? ""), cc, numbers }];
+    const isUnreliable = UNRELIABLE.includes(experiment.flow[table]?.transport ?? "");
+    if (!together) return numbers.map((number, at) => ({ name: copies[at] ?? "", cc, numbers: [number], isUnreliable }));
+    return [{ name: copies.length > 1 ? `${copies[0]} to ${copies.at(-1)}` : (copies[0] ?? ""), cc, numbers, isUnreliable }];
   });
+}
+
+/** The flows of a group in a run. */
+export const flowsOf = ({ flows }: Summary, { numbers, isUnreliable }: Group): FlowRow =>
+  rowOfFlows(numbers.flatMap((number) => flows[number] ?? []), isUnreliable);
+
+/** The transfers of a group in a run; none if no flow of it has any. */
+export function transfersIn({ transfers }: Summary, { numbers }: Group): TransferSummary[] {
+  const found = numbers.flatMap((number) => transfers[number] ?? []);
+  return found.length ? [averaged(found)] : [];
 }
 
 export function FlowName({ name, cc, colour }: Pick<Group, "name" | "cc"> & { colour: string }) {
@@ -100,9 +115,9 @@ export function FlowName({ name, cc, colour }: Pick<Group, "name" | "cc"> & { co
 
 /** The completion times of flows of transfers. */
 function Transfers({ checked, outputs, summaries }: { checked: Valid; outputs: Output[]; summaries: Summary[] }) {
-  const rows = groupsOf(checked).flatMap(({ numbers, name, cc }) => {
-    const values = summaries.flatMap(({ transfers }) => numbers.flatMap((number) => transfers[number] ?? []));
-    return values.length ? [{ head: <FlowName name={name} cc={cc} colour={dotOf(checked, numbers[0] ?? 0)} />, values }] : [];
+  const rows = groupsOf(checked).flatMap((group) => {
+    const values = summaries.flatMap((summary) => transfersIn(summary, group));
+    return values.length ? [{ head: <FlowName {...group} colour={dotOf(checked, group.numbers[0] ?? 0)} />, values }] : [];
   });
   if (!rows.length) return null;
   const all = outputs.flatMap((output) => [...transfersOf(output, checked.scenario).values()].flat());
@@ -125,9 +140,9 @@ const startsOf = ({ scenario }: Valid): Set<number> => new Set(scenario.flows.ma
 export function Tables({ checked, outputs }: { checked: Valid; outputs: Output[] }) {
   const summaries = outputs.map((output) => summarise(output, checked.scenario));
   const { links } = checked.scenario;
-  const rows = groupsOf(checked).map(({ numbers, name, cc }) => ({
-    head: <FlowName name={name} cc={cc} colour={dotOf(checked, numbers[0] ?? 0)} />,
-    values: summaries.flatMap((summary) => numbers.map((number) => summary.flows[number] as FlowSummary)),
+  const rows = groupsOf(checked).map((group) => ({
+    head: <FlowName {...group} colour={dotOf(checked, group.numbers[0] ?? 0)} />,
+    values: summaries.map((summary) => flowsOf(summary, group)),
   }));
   const linkRows = links.map(({ name }, number) => ({
     head: name,
@@ -140,7 +155,7 @@ export function Tables({ checked, outputs }: { checked: Valid; outputs: Output[]
   return (
     <div class="tables">
       <div class="scroll" tabIndex={0} role="region" aria-label="Flows">
-        <Cells columns={FLOWS} rows={rows} />
+        <Cells of={rows.length < checked.scenario.flows.length ? "Flow or mean of flows" : ""} columns={FLOWS} rows={rows} />
       </div>
       {checked.scenario.flows.length > 1 && (
         <p class="soft">

@@ -47,6 +47,8 @@ export interface View {
   span: [number, number] | null;
   /** The flows that figures hide, by their numbers. */
   hidden: ReadonlySet<number>;
+  /** The seed whose run is shown and played; null for all of them, of which the first is played. */
+  seed: number | null;
   /** The internal variable that has a panel; empty if none has. */
   variable: string;
   /** The [[flow]], from 0, in whose place Compare ranks algorithms; null if it compares scenarios. */
@@ -54,11 +56,12 @@ export interface View {
 }
 
 /** How another scenario is shown. Who wants less motion starts the animation. */
-export const beginning = (): Pick<View, "at" | "paused" | "span" | "hidden" | "ranked"> => ({
+export const beginning = (): Pick<View, "at" | "paused" | "span" | "hidden" | "seed" | "ranked"> => ({
   at: 0,
   paused: matchMedia("(prefers-reduced-motion: reduce)").matches,
   span: null,
   hidden: new Set(),
+  seed: null,
   ranked: null,
 });
 
@@ -68,7 +71,10 @@ export function viewOf(fragment: string): View {
   const at = Number(/&at=([\d.]+)/.exec(fragment)?.[1]);
   const [, from, to] = (/&zoom=([\d.]+)-([\d.]+)/.exec(fragment) ?? []).map(Number);
   const span: View["span"] = from !== undefined && to !== undefined && from < to ? [from, to] : null;
-  const ranked = /&rank=(\d+)/.exec(fragment)?.[1];
+  const number = (key: string): number | null => {
+    const found = new RegExp(`&${key}=(\\d+)`).exec(fragment)?.[1];
+    return found === undefined ? null : Number(found);
+  };
   const hidden = /&hide=(\d+(?:,\d+)*)/.exec(fragment)?.[1]?.split(",") ?? [];
   return {
     tab: tab in TABS ? (tab as Tab) : "run",
@@ -77,31 +83,34 @@ export function viewOf(fragment: string): View {
     span,
     hidden: new Set(hidden.map(Number)),
     variable: /&variable=(\w+)/.exec(fragment)?.[1] ?? "",
-    ranked: ranked === undefined ? null : Number(ranked),
+    seed: number("seed"),
+    ranked: number("rank"),
   };
 }
 
 /** A time as links have it. */
 const brief = (time: number): string => String(Number(time.toFixed(6)));
 
-function viewText({ tab, at, paused, span, hidden, variable, ranked }: View): string {
+function viewText({ tab, at, paused, span, hidden, seed, variable, ranked }: View): string {
   return [
     tab === "run" ? "" : `&tab=${tab}`,
     tab === "watch" && at ? `&at=${brief(at)}${paused ? "&paused" : ""}` : "",
     span ? `&zoom=${span.map(brief).join("-")}` : "",
     hidden.size ? `&hide=${[...hidden].join()}` : "",
+    seed === null ? "" : `&seed=${seed}`,
     variable ? `&variable=${variable}` : "",
     ranked === null ? "" : `&rank=${ranked}`,
   ].join("");
 }
 
-/** The fragment of a scenario, without #. */
+/** The fragment of a scenario, without #; empty if it is larger than what a link holds. */
 export async function pack(source: Source, view: View): Promise<string> {
   const content: Record<string, unknown> = { toml: source.toml };
   if (source.code.trim()) content["code"] = source.code;
   if (Object.keys(source.traces).length) content["traces"] = source.traces;
   if (source.beside) content["beside"] = source.beside;
   const bytes = new TextEncoder().encode(JSON.stringify(content));
+  if (bytes.length > MOST_BYTES) return "";
   return MARK + toBase64(await through(bytes, new CompressionStream("deflate-raw"), Infinity)) + viewText(view);
 }
 

@@ -3,7 +3,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Output, Source, Valid } from "../engine/protocol";
 import { csv, save } from "../results/export";
-import { pack, type View } from "./link";
+import { MOST_BYTES, pack, type View } from "./link";
 
 interface Props {
   source: Source;
@@ -49,14 +49,29 @@ function Copy({ label, text, multiline }: { label: string; text: string; multili
 /** Addresses that only this computer opens. */
 const LOCAL = /^(file:|https?:\/\/(localhost|127\.0\.0\.1|\[::1\])[:/])/;
 
+function Links({ fragment, title, hasCode }: { fragment: string; title: string; hasCode: boolean }) {
+  const link = `${location.href.split(/[?#]/)[0]}#${fragment}`;
+  const frame = `<iframe src="${link.replace("#", "?embed#")}" width="100%" height="720" style="border:0" title="${title.replaceAll('"', "&quot;") || "dumbbell laboratory"}"></iframe>`;
+  return (
+    <>
+      <p class="soft">
+        The link holds the whole scenario, {link.length.toLocaleString("en")} characters. Nothing is sent to a server: what follows # stays in
+        the browser. {LOCAL.test(location.href) && "Its address is of this computer, so that nobody else can open it; the command runs anywhere. "}
+        {hasCode && "It holds your own code too; who opens it must start it."}
+      </p>
+      <Copy label="Link" text={link} />
+      <Copy label="For notes" text={`[${title.replace(/[[\]]/g, "") || "The scenario"}](lab.html#${fragment})`} />
+      <Copy label="Command" text={`dumbbell run '${link}'`} />
+      <Copy label="For a page" text={frame} multiline />
+    </>
+  );
+}
+
 export function Share({ source, view, checked, outputs, close }: Props) {
-  const [link, setLink] = useState("");
-  useEffect(() => {
-    void pack(source, view).then((fragment) => setLink(`${location.href.split(/[?#]/)[0]}#${fragment}`));
-  }, [source, view]);
+  const [fragment, setFragment] = useState<string | null>(null);
+  useEffect(() => void pack(source, view).then(setFragment), [source, view]);
   const title = checked?.experiment.title ?? "";
   const name = fileName(title);
-  const frame = `<iframe src="${link.replace("#", "?embed#")}" width="100%" height="720" style="border:0" title="${title.replaceAll('"', "&quot;") || "dumbbell laboratory"}"></iframe>`;
   return (
     <section class="share" aria-label="Share" onKeyDown={(event) => event.key === "Escape" && close()}>
       <div class="row">
@@ -65,15 +80,13 @@ export function Share({ source, view, checked, outputs, close }: Props) {
           Close
         </button>
       </div>
-      <p class="soft">
-        The link holds the whole scenario, {link.length.toLocaleString("en")} characters. Nothing is sent to a server: what follows # stays in
-        the browser. {LOCAL.test(location.href) && "Its address is of this computer, so that nobody else can open it; the command runs anywhere. "}
-        {source.code.trim() && "It holds your own code too; who opens it must start it."}
-      </p>
-      <Copy label="Link" text={link} />
-      <Copy label="For notes" text={`[${title.replace(/[[\]]/g, "") || "The scenario"}](lab.html#${link.split("#")[1] ?? ""})`} />
-      <Copy label="Command" text={`dumbbell run '${link}'`} />
-      <Copy label="For a page" text={frame} multiline />
+      {fragment === "" ? (
+        <p class="problems" role="alert">
+          The scenario has more than {MOST_BYTES / 1e6} MB with its code and traces, the most that a link holds: save the file and keep those beside it.
+        </p>
+      ) : (
+        <Links fragment={fragment ?? ""} title={title} hasCode={source.code.trim() !== ""} />
+      )}
       <div class="row">
         <button type="button" onClick={() => save(`${name}.toml`, source.toml, "application/toml")}>
           Save the file (TOML)

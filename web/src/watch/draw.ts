@@ -4,6 +4,7 @@ import type { Valid } from "../engine/protocol";
 import { pathsOf } from "../runs";
 import { timeText } from "../scenario/quantities";
 import { variable } from "../results/looks";
+import { delayAt } from "./queue";
 import type { Dot, Film, Stage } from "./stage";
 
 export interface Scene {
@@ -63,9 +64,9 @@ type Size = [width: number, height: number];
 const ACK: Size = [3, 7];
 
 /** The size of packets on a wire: as far apart as they are, so that gaps can be seen. */
-function onWire({ checked, stage }: Scene, number: number): Size {
+function onWire({ checked, stage, time }: Scene, number: number): Size {
   const link = checked.scenario.links[number];
-  const packets = 1 + ((link?.rate_bps ?? 0) * (link?.delay_ns ?? 0)) / 1e9 / 12_000;
+  const packets = 1 + (link ? ((link.rate_bps ?? 0) * delayAt(link, time)) / 12_000 : 0);
   return [Math.min(Math.max((0.75 * (stage.links[number]?.length ?? 0)) / packets, 1.5), 11), 11];
 }
 
@@ -171,7 +172,7 @@ function cross(ctx: CanvasRenderingContext2D, { x, y, fall }: Dot, colour: strin
 /** At most so many names stand beside hosts. */
 const MOST_NAMES = 8;
 
-function labels(ctx: CanvasRenderingContext2D, { stage, checked }: Scene, waiting: number[], ink: string, soft: string): void {
+function labels(ctx: CanvasRenderingContext2D, { stage, checked, time }: Scene, waiting: number[], ink: string, soft: string): void {
   ctx.fillStyle = ink;
   ctx.textAlign = "right";
   checked.scenario.flows.slice(0, MOST_NAMES).forEach(({ name }, number) => {
@@ -188,7 +189,8 @@ function labels(ctx: CanvasRenderingContext2D, { stage, checked }: Scene, waitin
     ctx.fillText(`${waiting[number] ?? 0} packets`, place.x - place.room, place.y - 46);
     ctx.fillStyle = soft;
     const rate = link.rates ? "varies" : (keys?.rate ?? "");
-    const text = `${link.name}: ${[rate, timeText(link.delay_ns / 1e9)].filter(Boolean).join(", ")}`;
+    const delay = timeText(delayAt(link, time)) + (link.jitter_ns ? ` + up to ${timeText(link.jitter_ns / 1e9)}` : "");
+    const text = `${link.name}: ${[rate, delay].filter(Boolean).join(", ")}`;
     ctx.fillText(text, place.x + 6, place.y - 20, Math.max(place.length - 6, 40));
   });
   ctx.textAlign = "center";

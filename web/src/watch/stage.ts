@@ -2,6 +2,7 @@
 
 import { KIND, type Hops, type Scenario } from "../engine/protocol";
 import { pathsOf } from "../runs";
+import { queueEnds } from "./queue";
 
 export interface Place {
   /** The middle of the queue's right end, where the wire begins. */
@@ -97,7 +98,7 @@ export class Film {
     readonly hops: Hops,
     readonly scenario: Scenario,
   ) {
-    const { entered, left, link, size } = hops.columns;
+    const { entered, left } = hops.columns;
     this.order = Uint32Array.from(entered.keys());
     this.order.sort((a, b) => (entered[a] ?? 0) - (entered[b] ?? 0));
     let longest = 0;
@@ -105,12 +106,7 @@ export class Film {
       if (!Number.isNaN(time)) longest = Math.max(longest, time - (entered[hop] ?? 0));
     });
     this.longest = longest;
-    this.starts = Float64Array.from(left, (time, hop) => {
-      const spec = scenario.links[link[hop] ?? 0];
-      if (!spec || Number.isNaN(time)) return NaN;
-      const sending = spec.rate_bps ? (8 * (size[hop] ?? 0)) / spec.rate_bps : 0;
-      return Math.max(time - spec.delay_ns / 1e9 - sending, entered[hop] ?? 0);
-    });
+    this.starts = queueEnds(hops, scenario);
   }
 
   /** Calls `show` for each packet at a time; returns the packets in the queue of each link. */

@@ -19,6 +19,8 @@ interface Props {
   checked: Valid;
   source: Source;
   seed: number;
+  /** Says which run it is, if there are several. */
+  which: string;
   /** Where to begin, s. */
   from: number;
   dark: boolean;
@@ -60,7 +62,7 @@ function usePlay(playing: boolean, film: Film | null, speed: number, advance: (b
   }, [playing, film, speed]);
 }
 
-export function Watch({ engine, checked, source, seed, from, dark, moved, playing, play }: Props) {
+export function Watch({ engine, checked, source, seed, which, from, dark, moved, playing, play }: Props) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const rtt = longestRtt(checked);
   const duration = checked.scenario.duration_ns / 1e9;
@@ -122,7 +124,7 @@ export function Watch({ engine, checked, source, seed, from, dark, moved, playin
       </label>
       <Strip checked={checked} hops={hops} time={time} span={Math.max(speed * 12, 4 * rtt)} seek={stopAt} dark={dark} colours={colours} />
       <p class="soft small">
-        A block is a data packet, a thin bar an acknowledgement. A block with a gap is a retransmission, one with a red frame has an
+        {which}A block is a data packet, a thin bar an acknowledgement. A block with a gap is a retransmission, one with a red frame has an
         ECN mark, a cross is a dropped packet. A round trip without queues takes {timeText(rtt)}. {hops && `${many(hops.columns.entered.length)} hops are loaded.`}
       </p>
     </section>
