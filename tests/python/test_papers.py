@@ -214,6 +214,17 @@ def test_a_paper_that_publishes_a_zero_is_reproduced_without_its_ratio(tmp_path:
     assert near(done.numbers).startswith(("0 of 1", "1 of 1"))
 
 
+def test_the_overview_keeps_the_papers_that_were_reproduced_before(tmp_path: Path) -> None:
+    other = changed(tmp_path, "paper.toml", 'id = "my-paper"', 'id = "other"')
+    for folder in (EXAMPLE, other):
+        papers.reproduce([str(folder)], tmp_path, seeds=1, duration="3 s")
+    index = (tmp_path / "index.html").read_text()
+    assert all(f'href="{name}/index.html"' in index for name in ("my-paper", "other"))
+    (tmp_path / "my-paper" / "results.json").write_text("{}")
+    papers.reproduce([str(other)], tmp_path, seeds=1, duration="3 s")
+    assert "my-paper/" not in (tmp_path / "index.html").read_text()
+
+
 @pytest.mark.filterwarnings("ignore")
 def test_a_paper_is_reproduced_on_a_dask_cluster_and_the_runs_are_stored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
