@@ -230,13 +230,24 @@ def test_more_runs_than_there_may_be_are_refused_before_any_is_planned() -> None
         chosen.seeds(2000)
 
 
-def test_an_assignment_that_an_axis_of_all_flows_would_replace_is_refused() -> None:
-    text = f'{BASE}[sweep]\n"flow.*.cc" = ["cubic", "reno"]'
-    with pytest.raises(ExperimentError, match="sets it at every point; assign flow") as told:
-        Sweep.parse(text, overrides=["flow.first.cc=bbr"])
-    assert told.value.key == "flow.first.cc"
-    assert Sweep.parse(text, overrides=["flow.*.cc=bbr"]).count == 1
-    assert Sweep.parse(text, overrides=["flow.first.start=1 s"]).count == 2
+@pytest.mark.parametrize(
+    ("assignment", "axis"),
+    [
+        ("flow.first.cc=bbr", "flow.*.cc"),
+        ("flow[0].cc=bbr", "flow.*.cc"),
+        ("link.*.delay=5 ms", "link.bottleneck.delay"),
+        ("link[0].delay=5 ms", "link.bottleneck.delay"),
+    ],
+)
+def test_an_assignment_that_an_axis_would_replace_is_refused(assignment: str, axis: str) -> None:
+    axes = '"flow.*.cc" = ["cubic", "reno"]\n"link.bottleneck.delay" = ["1 ms", "2 ms"]'
+    text = f"{BASE}[sweep]\n{axes}"
+    told = f"the axis {axis} sets it at every point; assign {axis}, which"
+    with pytest.raises(ExperimentError, match=re.escape(told)) as error:
+        Sweep.parse(text, overrides=[assignment])
+    assert error.value.key == assignment.partition("=")[0]
+    assert Sweep.parse(text, overrides=["flow.*.cc=bbr"]).count == 2
+    assert Sweep.parse(text, overrides=["flow.first.start=1 s"]).count == 4
 
 
 def test_an_assignment_is_the_only_value_of_an_axis_and_else_of_a_key() -> None:

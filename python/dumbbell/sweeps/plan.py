@@ -10,7 +10,7 @@ import tomllib
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
-from itertools import islice, product, zip_longest
+from itertools import islice, product
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -130,7 +130,6 @@ class Sweep:
         self.axes = [
             Axis(key, axis, unit) for (key, _, unit), axis in zip(given, names, strict=True)
         ]
-        _check_in_force(overrides, [axis.key for axis in self.axes])
         self.count = self._parsed.count()
         self.text = self._parsed.to_toml()
 
@@ -262,16 +261,6 @@ def _pinned(text: str, overrides: Sequence[str]) -> tuple[Axes | None, list[str]
             found |= _pin(table, pins, is_zip=table.get("combine") == "zip")
     left = [one for one in overrides if one.partition("=")[0].strip() not in found]
     return (tables if found else None), left
-
-
-def _check_in_force(overrides: Sequence[str], axes: Sequence[str]) -> None:
-    """Raises an `ExperimentError` if an axis, such as ``flow.*.cc``, replaces an assignment."""
-    for key in (one.partition("=")[0].strip() for one in overrides):
-        for axis in axes:
-            parts = zip_longest(key.split("."), axis.split("."))
-            if "*" in axis and all(wanted in {part, "*"} for part, wanted in parts):
-                advice = f"assign {axis}, which then has one value, or change the axis in the file"
-                raise ExperimentError(f"the axis {axis} sets it at every point; {advice}", key=key)
 
 
 def _pin(
