@@ -155,6 +155,27 @@ def test_a_latin_hypercube_has_one_point_in_every_stratum_of_every_axis() -> Non
 
 
 @pytest.mark.parametrize(
+    ("axes", "points"),
+    [
+        (
+            'combine = "random"\npoints = 99\n'
+            '"flow.first.cc" = ["bbr", "reno"]\n"flow.first.repeat" = { from = 1, to = 3 }',
+            {(cc, count) for cc in ("bbr", "reno") for count in (1.0, 2.0, 3.0)},
+        ),
+        (
+            'combine = "zip"\n"link.bottleneck.rate" = ["1 Gbit/s", "1000 Mbit/s", "1 Gbit/s"]\n'
+            '"flow.*.cc" = ["bbr", "bbr", "reno"]',
+            {(1e9, "bbr"), (1e9, "reno")},
+        ),
+    ],
+)
+def test_points_that_coincide_count_once(axes: str, points: set[tuple[float | str, ...]]) -> None:
+    found = columns(axes)
+    assert len(found) == sweep(axes).count == len(points)
+    assert set(found) == points
+
+
+@pytest.mark.parametrize(
     ("axes", "said"),
     [
         ("", "sweep: has no axis; write one"),
@@ -164,7 +185,10 @@ def test_a_latin_hypercube_has_one_point_in_every_stratum_of_every_axis() -> Non
         ('"seeds" = [1, 2]', "sweep.seeds: cannot be an axis"),
         ('"link.bottleneck.rate" = "1 Mbit/s"', '"1 Mbit/s" is not an axis; write a list'),
         ('"link.bottleneck.rate" = ["1 Mbit/s", "1 Mbit/s"]', "is there twice; write every value"),
+        ('"link.bottleneck.rate" = ["1 Gbit/s", "1000 Mbit/s"]', 'is "1 Gbit/s" in other words'),
         ('"link.bottleneck.rate" = ["1 Mbit/s", "5"]', "lacks a unit"),
+        ('"flow.*.repeat" = { from = 1, to = 4, points = 7 }', "has 2 at several of its 7 points"),
+        ('"flow.*.repeat" = { from = 1, to = 4, points = 1 }', "points: 1 is not a number from 2"),
         ('duration = { from = "1 s", to = "9 s" }', "sweep.duration: is a range without a number"),
         ('duration = { from = "9 s", to = "1 s", points = 2 }', '"9 s" is not less than "1 s"'),
         ('duration = { from = "9 s", to = "10 B", points = 2 }', "are not of one kind"),

@@ -371,8 +371,7 @@ impl Reader<'_> {
             }
         }
         // Zipped axes have a value at every point, which others may share.
-        if let Some(value) = axis.repeated().filter(|_| combine != "zip") {
-            let text = format!("{} is there twice; write every value once", shown(value));
+        if let Some(text) = axis.repetition().filter(|_| combine != "zip") {
             self.add(path, text);
         }
         if axis.count().is_none() && !DRAWN.contains(&combine) {

@@ -9,8 +9,9 @@ import re
 import tomllib
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from itertools import islice, product
+from math import prod
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -25,7 +26,7 @@ from dumbbell.experiment.quantities import as_json
 from dumbbell.metrics import FRAME_METRICS, RUN_METRICS, TRANSFER_METRICS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     import polars as pl
 
@@ -111,7 +112,6 @@ class Sweep:
 
     Attributes:
         axes: The axes of all ``[sweep]`` tables.
-        count: The number of points.
         text: The text of a file that reads as the same sweep.
     """
 
@@ -130,7 +130,6 @@ class Sweep:
         self.axes = [
             Axis(key, axis, unit) for (key, _, unit), axis in zip(given, names, strict=True)
         ]
-        self.count = self._parsed.count()
         self.text = self._parsed.to_toml()
 
     @classmethod
@@ -173,6 +172,11 @@ class Sweep:
         """The sweep in a line."""
         points = f"{self.count:,} point{'s' * (self.count != 1)}"
         return f"<Sweep: {points} along {', '.join(axis.name for axis in self.axes)}>"
+
+    @cached_property
+    def count(self) -> int:
+        """The number of points."""
+        return prod(map(len, self._blocks()))
 
     def seeds(self, seeds: int | list[int] | None = None) -> list[int]:
         """The seeds that every point is run with: these, or the file's.
@@ -238,10 +242,15 @@ class Sweep:
                 case "grid":
                     yield list(product(*map(self._parsed.values, axes)))
                 case "zip":
-                    yield list(zip(*map(self._parsed.values, axes), strict=True))
+                    yield _once(zip(*map(self._parsed.values, axes), strict=True))
                 case _:
                     shares = positions(combine, points, count, seed)
-                    yield [tuple(map(self._parsed.draw, axes, row)) for row in shares]
+                    yield _once(tuple(map(self._parsed.draw, axes, row)) for row in shares)
+
+
+def _once(points: Iterable[tuple[tuple[str, float | str], ...]]) -> list[Any]:
+    """Every point once, be it there in several spellings."""
+    return list({tuple(column for _, column in point): point for point in points}.values())
 
 
 def _pinned(text: str, overrides: Sequence[str]) -> tuple[Axes | None, list[str]]:
