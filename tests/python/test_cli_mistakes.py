@@ -141,6 +141,19 @@ def test_seeds_and_jobs_must_be_positive(file: Path, tmp_path: Path) -> None:
         (["rum"], "No such command 'rum'. Did you mean 'run'? See dumbbell --help"),
         (["compare", "--scenarios", "papers"], "--scenarios: is now a command; write dumbbell be"),
         (["compare", "--beside", "bbr"], "--beside: is now --others of `benchmark`; write dumbbe"),
+        (
+            ["reproduce", "tein2", "--figure", "7", "--backend", "linux"],
+            "--backend: linux has no effect beside --figure, which draws simulated runs; leave",
+        ),
+        (
+            ["reproduce", "tein2", "--figure", "7", "--full"],
+            "--full: has no effect beside --figure",
+        ),
+        (["reproduce", "tein2", "--figure", "7", "--overwrite"], "--overwrite: has no effect"),
+        (["reproduce", "bbr-questions", "--full"], "--full: has no effect on bbr-questions; lea"),
+        (["reproduce", "bbr-questions", "--seeds", "2"], "--seeds: has no effect on bbr-questions"),
+        (["reproduce", "bbr-questions", "--figure", "x"], "--figure: has no effect on bbr-questio"),
+        (["plot", "tein2", "4", "--seed", "3"], "--seed: is for figures of a result, which tein2"),
     ],
 )
 def test_a_mistake_in_options_is_told_in_a_sentence(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 import pytest
-from command import DUMBBELL, complaint_of, dumbbell, output_of
+from command import DUMBBELL, EXPERIMENT, complaint_of, dumbbell, output_of
 
 from dumbbell import DumbbellError, Experiment, figures, metrics, run, sweep
 from dumbbell.figures import room
@@ -278,6 +278,14 @@ def test_every_figure_of_a_sweep_is_drawn(place: Path, name: str) -> None:
     said = output_of("plot", "small", name, *metric, *fixed, cwd=place)
     assert said.split() == [f"{stem}.svg", f"{stem}.png"]
     assert (place / f"{stem}.svg").stat().st_size > 1000
+
+
+def test_the_file_of_a_figure_is_called_after_what_it_shows(tmp_path: Path) -> None:
+    alone = EXPERIMENT.partition('[[flow]]\nname = "second"')[0]
+    (tmp_path / "a.toml").write_text(f'{alone}[sweep]\n"link.*.rate" = ["1 Mbit/s", "2 Mbit/s"]\n')
+    output_of("sweep", "a.toml", "--out", "alone", cwd=tmp_path)
+    said = output_of("plot", "alone", cwd=tmp_path)
+    assert said.split() == ["alone/lines-throughput.svg", "alone/lines-throughput.png"]
 
 
 def test_a_figure_says_over_which_axes_it_pools_the_runs(place: Path) -> None:

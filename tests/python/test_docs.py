@@ -175,6 +175,13 @@ def test_every_command_in_a_document_runs_and_prints_what_it_says(document: Path
     assert done.returncode == 0, done.stderr
 
 
+def test_a_folder_that_a_document_makes_has_the_examples_it_uses() -> None:
+    for document in DOCUMENTS:
+        before, made, after = "".join(blocks(document, "sh")).partition(" && cd ~/")
+        if made and " examples/" in after:
+            assert " && cp -r examples ~/" in before, document
+
+
 def test_the_tutorial_shows_the_example_in_rust_as_it_is() -> None:
     (block,) = blocks(TUTORIAL, "rust")
     assert block in (ROOT / "crates/sim/examples/custom_algorithm.rs").read_text()

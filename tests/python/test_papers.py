@@ -25,7 +25,7 @@ from dumbbell.papers.model import (
     PublishedNumber,
     PublishedTable,
 )
-from dumbbell.papers.numbers import DotPlot, rows
+from dumbbell.papers.numbers import DotPlot, near, rows
 from dumbbell.papers.outcome import (
     Claim,
     Judgement,
@@ -204,6 +204,25 @@ def test_the_example_paper_is_reproduced(tmp_path: Path) -> None:
     page = (tmp_path / "my-paper" / "index.html").read_text()
     assert f"CUBIC has {found:.3g} Mbit/s at 10 ms; the paper says 20." in page
     assert "1 of 1 claim confirmed" in page
+
+
+def test_a_paper_that_publishes_a_zero_is_reproduced_without_its_ratio(tmp_path: Path) -> None:
+    folder = changed(tmp_path, "paper.toml", "published = 20.0", "published = 0")
+    [done] = papers.reproduce([str(folder)], tmp_path, seeds=1, duration="3 s")
+    assert [row["ratio"] is None for row in done.as_json()["numbers"]] == [True, False]
+    assert len(DotPlot.of(done.numbers).simulated) == 1
+    assert near(done.numbers).startswith(("0 of 1", "1 of 1"))
+
+
+def test_the_overview_keeps_the_papers_that_were_reproduced_before(tmp_path: Path) -> None:
+    other = changed(tmp_path, "paper.toml", 'id = "my-paper"', 'id = "other"')
+    for folder in (EXAMPLE, other):
+        papers.reproduce([str(folder)], tmp_path, seeds=1, duration="3 s")
+    index = (tmp_path / "index.html").read_text()
+    assert all(f'href="{name}/index.html"' in index for name in ("my-paper", "other"))
+    (tmp_path / "my-paper" / "results.json").write_text("{}")
+    papers.reproduce([str(other)], tmp_path, seeds=1, duration="3 s")
+    assert "my-paper/" not in (tmp_path / "index.html").read_text()
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -155,6 +155,27 @@ def test_a_latin_hypercube_has_one_point_in_every_stratum_of_every_axis() -> Non
 
 
 @pytest.mark.parametrize(
+    ("axes", "points"),
+    [
+        (
+            'combine = "random"\npoints = 99\n'
+            '"flow.first.cc" = ["bbr", "reno"]\n"flow.first.repeat" = { from = 1, to = 3 }',
+            {(cc, count) for cc in ("bbr", "reno") for count in (1.0, 2.0, 3.0)},
+        ),
+        (
+            'combine = "zip"\n"link.bottleneck.rate" = ["1 Gbit/s", "1000 Mbit/s", "1 Gbit/s"]\n'
+            '"flow.*.cc" = ["bbr", "bbr", "reno"]',
+            {(1e9, "bbr"), (1e9, "reno")},
+        ),
+    ],
+)
+def test_points_that_coincide_count_once(axes: str, points: set[tuple[float | str, ...]]) -> None:
+    found = columns(axes)
+    assert len(found) == sweep(axes).count == len(points)
+    assert set(found) == points
+
+
+@pytest.mark.parametrize(
     ("axes", "said"),
     [
         ("", "sweep: has no axis; write one"),
@@ -164,7 +185,10 @@ def test_a_latin_hypercube_has_one_point_in_every_stratum_of_every_axis() -> Non
         ('"seeds" = [1, 2]', "sweep.seeds: cannot be an axis"),
         ('"link.bottleneck.rate" = "1 Mbit/s"', '"1 Mbit/s" is not an axis; write a list'),
         ('"link.bottleneck.rate" = ["1 Mbit/s", "1 Mbit/s"]', "is there twice; write every value"),
+        ('"link.bottleneck.rate" = ["1 Gbit/s", "1000 Mbit/s"]', 'is "1 Gbit/s" in other words'),
         ('"link.bottleneck.rate" = ["1 Mbit/s", "5"]', "lacks a unit"),
+        ('"flow.*.repeat" = { from = 1, to = 4, points = 7 }', "has 2 at several of its 7 points"),
+        ('"flow.*.repeat" = { from = 1, to = 4, points = 1 }', "points: 1 is not a number from 2"),
         ('duration = { from = "1 s", to = "9 s" }', "sweep.duration: is a range without a number"),
         ('duration = { from = "9 s", to = "1 s", points = 2 }', '"9 s" is not less than "1 s"'),
         ('duration = { from = "9 s", to = "10 B", points = 2 }', "are not of one kind"),
@@ -230,13 +254,24 @@ def test_more_runs_than_there_may_be_are_refused_before_any_is_planned() -> None
         chosen.seeds(2000)
 
 
-def test_an_assignment_that_an_axis_of_all_flows_would_replace_is_refused() -> None:
-    text = f'{BASE}[sweep]\n"flow.*.cc" = ["cubic", "reno"]'
-    with pytest.raises(ExperimentError, match="sets it at every point; assign flow") as told:
-        Sweep.parse(text, overrides=["flow.first.cc=bbr"])
-    assert told.value.key == "flow.first.cc"
-    assert Sweep.parse(text, overrides=["flow.*.cc=bbr"]).count == 1
-    assert Sweep.parse(text, overrides=["flow.first.start=1 s"]).count == 2
+@pytest.mark.parametrize(
+    ("assignment", "axis"),
+    [
+        ("flow.first.cc=bbr", "flow.*.cc"),
+        ("flow[0].cc=bbr", "flow.*.cc"),
+        ("link.*.delay=5 ms", "link.bottleneck.delay"),
+        ("link[0].delay=5 ms", "link.bottleneck.delay"),
+    ],
+)
+def test_an_assignment_that_an_axis_would_replace_is_refused(assignment: str, axis: str) -> None:
+    axes = '"flow.*.cc" = ["cubic", "reno"]\n"link.bottleneck.delay" = ["1 ms", "2 ms"]'
+    text = f"{BASE}[sweep]\n{axes}"
+    told = f"the axis {axis} sets it at every point; assign {axis}, which"
+    with pytest.raises(ExperimentError, match=re.escape(told)) as error:
+        Sweep.parse(text, overrides=[assignment])
+    assert error.value.key == assignment.partition("=")[0]
+    assert Sweep.parse(text, overrides=["flow.*.cc=bbr"]).count == 2
+    assert Sweep.parse(text, overrides=["flow.first.start=1 s"]).count == 4
 
 
 def test_an_assignment_is_the_only_value_of_an_axis_and_else_of_a_key() -> None:

@@ -88,8 +88,7 @@ def test_a_policer_costs_about_six_times_the_losses_of_a_queue() -> None:
     # Flach et al. (2016): 6 times the loss rate of connections that are not policed, an average
     # over rates, buckets and paths. One path is within a factor of 2.
     policed = metrics.summary(run("policer", seconds=60))["retransmission_share"].item()
-    rate = "1.5 Mbit/s"
-    queued = run("policer", seconds=60, rate=rate, queue="1 BDP")
+    queued = run("cable(rate=1.5 Mbit/s, rtt=40 ms)", seconds=60, queue="1 BDP")
     shaped = metrics.summary(queued)["retransmission_share"].item()
     assert 3 < policed / shaped < 12
 

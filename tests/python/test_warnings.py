@@ -46,6 +46,14 @@ def warnings_of(
     return dumbbell.run(Experiment(**given)).warnings
 
 
+def test_check_warns_of_the_points_of_a_sweep(tmp_path: Path) -> None:
+    axes = '[sweep]\n"link.bottleneck.loss" = [0.01, 0.1]\n'
+    (tmp_path / "a.toml").write_text(f"{EXPERIMENT}{axes}")
+    done = command("check", "a.toml", cwd=tmp_path)
+    said = 'bottleneck loses 10 % of its packets; write loss = "0.1 %" if 0.1 % is meant'
+    assert done.stderr.splitlines() == [f"dumbbell: {said}"]
+
+
 def test_dctcp_without_accurate_ecn_is_warned_of() -> None:
     assert warnings_of("dctcp(g=0.1)") == [WITHOUT_ECN]
     assert warnings_of("dctcp", stack_options={"ecn": "classic"}) == [WITHOUT_ECN]

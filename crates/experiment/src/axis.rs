@@ -8,6 +8,7 @@ use crate::quantity::{
 use crate::suggest::unknown;
 use crate::write::inline;
 use serde_json::{Map, Value};
+use std::collections::HashMap;
 
 /// The maximum number of values on one axis.
 pub(crate) const MAX_VALUES: u64 = 100_000;
@@ -138,21 +139,47 @@ impl Axis {
         }
     }
 
-    /// A value that the list has twice.
-    pub(crate) fn repeated(&self) -> Option<&Value> {
-        let Values::List(values) = &self.values else { return None };
-        let mut seen = std::collections::HashSet::new();
-        values.iter().find(|value| !seen.insert(inline(value)))
+    /// What to say if the axis has a value twice, be it in other words.
+    pub(crate) fn repetition(&self) -> Option<String> {
+        let values = self.written_all();
+        let meaning = |value: &Value| match parse_quantity(value) {
+            Ok((dimension, number)) => format!("{number} {}", dimension.map_or("", |of| of.name)),
+            Err(_) => inline(value),
+        };
+        let mut seen = HashMap::new();
+        let (first, again) = values
+            .iter()
+            .find_map(|value| seen.insert(meaning(value), value).map(|first| (first, value)))?;
+        let (first, again, count) = (shown(first), shown(again), values.len());
+        Some(match &self.values {
+            Values::Range(range) if range.is_whole => format!(
+                "has {again} at several of its {count} points, which are whole numbers as both ends are; write fewer \
+                 points, ends with a decimal point, such as 1.0, or a list of values"
+            ),
+            Values::Range(_) => format!(
+                "has {again} at several of its {count} points, which are rounded; write fewer points or a list of \
+                 values"
+            ),
+            Values::List(_) if first == again => {
+                format!("{again} is there twice; write every value once")
+            }
+            Values::List(_) => format!("{again} is {first} in other words; write every value once"),
+        })
     }
 
     /// Every value, in order; those of a range without a number of points are its ends.
     pub fn all(&self) -> Vec<AxisValue> {
+        self.written_all().iter().map(|value| self.value(value)).collect()
+    }
+
+    /// Every value, as a file has it.
+    fn written_all(&self) -> Vec<Value> {
         match &self.values {
-            Values::List(values) => values.iter().map(|value| self.value(value)).collect(),
+            Values::List(values) => values.clone(),
             Values::Range(range) => {
                 let points = range.points.unwrap_or(2);
-                let share = |step: u64| step as f64 / (points - 1).max(1) as f64;
-                (0..points).map(|step| self.value(&range.at(share(step)))).collect()
+                let share = |step: u64| step as f64 / (points - 1) as f64;
+                (0..points).map(|step| range.at(share(step))).collect()
             }
         }
     }
@@ -259,11 +286,11 @@ impl Range {
     fn read(table: &Map<String, Value>) -> Result<Range, ValueError> {
         let points = match table.get("points") {
             None => None,
-            Some(points) => match points.as_u64().filter(|n| (1..=MAX_VALUES).contains(n)) {
+            Some(points) => match points.as_u64().filter(|n| (2..=MAX_VALUES).contains(n)) {
                 Some(points) => Some(points),
                 None => {
                     let most = grouped(MAX_VALUES);
-                    fail!("points: {} is not a number from 1 to {most}", shown(points))
+                    fail!("points: {} is not a number from 2 to {most}", shown(points))
                 }
             },
         };
@@ -379,6 +406,32 @@ mod tests {
         ] {
             assert!(error.contains(part), "{error}");
         }
+    }
+
+    #[test]
+    fn no_value_of_an_axis_is_another_one_rounded_or_in_other_words() {
+        for (axis, part) in [
+            (json!({"from": 1, "to": 4, "points": 7}), "has 2 at several of its 7 points"),
+            (
+                json!({"from": "1 B", "to": "2 B", "points": 3}),
+                "of its 3 points, which are rounded",
+            ),
+            (json!(["1 Gbit/s", "1000 Mbit/s"]), "\"1000 Mbit/s\" is \"1 Gbit/s\" in other words"),
+            (json!([0.1, "10 %"]), "\"10 %\" is 0.1 in other words"),
+            (json!(["reno", "reno"]), "\"reno\" is there twice"),
+        ] {
+            let text = read(axis).expect("an axis").repetition().expect("a repetition");
+            assert!(text.contains(part), "{text}");
+        }
+        for axis in [json!({"from": 1, "to": 4, "points": 4}), json!(["1 ms", "1 B", 1, "reno"])] {
+            assert_eq!(read(axis).expect("an axis").repetition(), None);
+        }
+    }
+
+    #[test]
+    fn a_range_of_one_point_is_refused_as_it_lacks_its_other_end() {
+        let error = read(json!({"from": 1, "to": 4, "points": 1})).expect_err("one point");
+        assert!(error.contains("points: 1 is not a number from 2 to 100,000"), "{error}");
     }
 
     proptest! {

@@ -323,7 +323,7 @@ fn range() -> Value {
         "type": "object",
         "properties": {
             "from": end, "to": end, "scale": {"enum": SCALES}, "name": text, "as": text,
-            "points": {"type": "integer", "minimum": 1, "maximum": MAX_VALUES},
+            "points": {"type": "integer", "minimum": 2, "maximum": MAX_VALUES},
         },
         "required": ["from", "to"],
         "additionalProperties": false,

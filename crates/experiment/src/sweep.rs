@@ -371,8 +371,7 @@ impl Reader<'_> {
             }
         }
         // Zipped axes have a value at every point, which others may share.
-        if let Some(value) = axis.repeated().filter(|_| combine != "zip") {
-            let text = format!("{} is there twice; write every value once", shown(value));
+        if let Some(text) = axis.repetition().filter(|_| combine != "zip") {
             self.add(path, text);
         }
         if axis.count().is_none() && !DRAWN.contains(&combine) {
@@ -398,15 +397,23 @@ impl Reader<'_> {
         }
     }
 
-    /// Refuses assignments to what is an axis.
+    /// Refuses assignments of what an axis sets.
     fn check_overrides(&mut self, blocks: &[Block], overrides: &[impl AsRef<str>]) {
-        let keys = overrides.iter().filter_map(|text| text.as_ref().split_once('='));
-        for (key, _) in keys {
-            let mut axes = blocks.iter().flat_map(|block| &block.axes);
-            if axes.any(|axis| axis.key == key.trim()) {
-                let text = "is an axis of the sweep, which would lay its values over this one";
-                let path = key_path![format!("--set {}", key.trim()).as_str()];
-                self.add(&path, format!("{text}; leave it out"));
+        let content = self.content;
+        let paths = |key: &str| targets(content, key).unwrap_or_default();
+        for axis in blocks.iter().flat_map(|block| &block.axes) {
+            let set = paths(&axis.key);
+            let is_set = |path: &KeyPath| set.iter().any(|outer| path.is_within(outer));
+            for (key, _) in overrides.iter().filter_map(|text| text.as_ref().split_once('=')) {
+                let (key, name) = (key.trim(), &axis.key);
+                if paths(key).iter().any(is_set) {
+                    let advice = match key == name {
+                        true => "leave it out".to_owned(),
+                        false => format!("assign {name}, which then has one value"),
+                    };
+                    let text = format!("the axis {name} sets it at every point; {advice}");
+                    self.add(&key_path![key], format!("{text}, or change the axis in the file"));
+                }
             }
         }
     }
@@ -514,6 +521,27 @@ mod tests {
         let sweep = Sweep::from_toml(&text, "", &[] as &[&str], None, &NoEnvironment);
         let experiment = sweep.expect("valid").experiment(&[json!("reno")], &NoEnvironment);
         assert_eq!(experiment.expect("valid").flows[0].cc, "reno");
+    }
+
+    #[test]
+    fn an_assignment_of_what_an_axis_sets_is_refused_in_all_spellings() {
+        let text =
+            format!("{BASE}[sweep]\nlink.l.rate = [\"1 Mbit/s\"]\n\"flow.*.cc\" = [\"bbr\"]\n");
+        for (key, axis) in [
+            ("link.*.rate", "link.l.rate"),
+            ("link[0].rate", "link.l.rate"),
+            ("link.l.rate", "link.l.rate"),
+            ("flow[0].cc", "flow.*.cc"),
+            ("flow.flow-1.cc", "flow.*.cc"),
+        ] {
+            let set = [format!("{key}=9")];
+            let error = Sweep::from_toml(&text, "a.toml", &set, None, &NoEnvironment);
+            let error = error.expect_err(key).to_string();
+            let start = format!("a.toml: {key}: the axis {axis} sets it at every point; ");
+            assert!(error.lines().any(|line| line.starts_with(&start)), "{error}");
+        }
+        let set = ["link.*.delay=5 ms"];
+        Sweep::from_toml(&text, "", &set, None, &NoEnvironment).expect("no axis sets the delay");
     }
 
     proptest! {

@@ -77,8 +77,8 @@ impl Link {
             link.rate = path.rate.map(|rate| RATE.format(rate));
             link.rates = given(&path.rates).map(|rates| format_rates(rates));
             link.trace = given(&path.trace).map(|times| Value::from(times.clone()));
-            link.burst = self.burst.clone().or(path.burst.map(|burst| SIZE.format(burst)));
         }
+        link.burst = self.burst.clone().or(path.burst.map(|burst| SIZE.format(burst)));
         if TIME.read(&self.delay) == Ok(0) && self.reroutes.is_none() {
             link.delay = TIME.format(path.delay);
             link.reroutes = given(&path.reroutes).map(|steps| format_reroutes(steps));

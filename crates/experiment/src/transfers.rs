@@ -3,6 +3,7 @@
 use crate::call::{Call, CallKind, OptionKind, Resolved, Values};
 use crate::quantity::{SIZE, TIME, ValueError, fail, parse_probability, shown};
 use dumbbell_sim::{ArrivalProcess, Sizes};
+use dumbbell_tcp::Stack;
 use serde_json::{Value, json};
 
 const ARRIVALS_ARE: &str = "an arrival process";
@@ -229,6 +230,12 @@ impl TransferSizes {
             TransferSizes::Named(sizes) => json!(sizes.to_string()),
             TransferSizes::Points(points) => points.iter().map(point).collect(),
         }
+    }
+
+    /// The mean size with headers, bytes.
+    pub(crate) fn with_headers(&self, stack: &Stack) -> f64 {
+        let mss = f64::from(stack.mss);
+        self.model().mean() * (mss + f64::from(stack.header)) / mss
     }
 
     /// What the simulator takes.

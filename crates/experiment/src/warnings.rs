@@ -1,10 +1,12 @@
-//! What a reader of a valid experiment should know: settings without effect, and runs that differ.
+//! What a reader of a valid experiment should know: settings that are unusual or without effect, and runs that differ.
 
 use crate::aqm;
 use crate::diagnostic::key_path;
+use crate::loss::Loss;
 use crate::model::{Experiment, Flow, Link};
-use crate::quantity::{TIME, UNLIMITED};
+use crate::quantity::{RATE, TIME, UNLIMITED};
 use crate::resolve::checked;
+use crate::transfers::{ArrivalTimes, TransferSizes};
 use dumbbell_cc::{Algorithm, ConnectionConfig};
 use dumbbell_net::AqmConfig;
 use dumbbell_tcp::{Ecn, Stack};
@@ -55,8 +57,9 @@ static LIMITED_CAKE: &str = "cake drops at random after its queue was full (BLUE
                              is 4 MiB at least";
 
 impl Experiment {
-    /// Sentences on flows that ignore marks and, if the experiment is simulated, on settings that have no effect or an
-    /// unusual one and on runs that the seed does not determine.
+    /// Sentences on links with many losses or more transfers than they carry, on flows that ignore marks and, if the
+    /// experiment is simulated, on settings that have no effect or an unusual one and on runs that the seed does not
+    /// determine.
     ///
     /// # Panics
     /// As [`resolve`](Experiment::resolve).
@@ -71,6 +74,8 @@ impl Experiment {
             let all = DCTCP.into_iter().chain(PRAGUE).chain([UNSEEDED, LIMITED_CAKE]);
             found.extend(all.filter(|warning| lacking.contains(warning)).map(str::to_owned));
         }
+        found.extend(self.links.iter().filter_map(loses_much));
+        found.extend(self.links.iter().filter_map(|link| self.is_overloaded(link)));
         for warning in self.flows.iter().filter_map(|flow| self.misuses_ecn(flow)) {
             if !found.contains(&warning) {
                 found.push(warning);
@@ -144,6 +149,31 @@ impl Experiment {
         })
     }
 
+    /// A sentence on a link whose transfers take more than its rate.
+    fn is_overloaded(&self, link: &Link) -> Option<String> {
+        let rate = checked(&RATE, link.rate.as_ref()?) as f64;
+        let crosses = |flow: &&Flow| self.flow_paths(flow).concat().contains(&link.name);
+        let load: f64 =
+            self.flows.iter().filter(crosses).filter_map(|flow| self.offered(flow)).sum();
+        (load > rate * 1.01).then(|| {
+            format!(
+                "the transfers over {} take {:.2} times its rate, so ever more of them wait; let them arrive less \
+                 often, as with a load below 1",
+                link.name,
+                load / rate
+            )
+        })
+    }
+
+    /// The rate that a flow's transfers take on average, headers included, in bit/s.
+    fn offered(&self, flow: &Flow) -> Option<f64> {
+        let arrivals = ArrivalTimes::parse(flow.arrivals.as_ref()?).expect("checked arrivals");
+        let ArrivalTimes::Every(_, every) = arrivals else { return None };
+        let sizes = TransferSizes::parse(flow.sizes.as_ref()?).expect("checked sizes");
+        let bytes = sizes.with_headers(&self.checked_stack(flow));
+        Some(bytes * 8e9 / every as f64 * flow.repeat as f64)
+    }
+
     fn checked_stack(&self, flow: &Flow) -> Stack {
         let base = self.base_stack().expect("a checked stack");
         self.flow_stack(flow, &base, &key_path![]).expect("a checked stack")
@@ -155,6 +185,18 @@ impl Experiment {
         let crossed = self.links.iter().filter(|link| path.contains(&link.name));
         crossed.filter_map(|link| link.aqm.as_deref()).collect()
     }
+}
+
+/// A sentence on a link that loses a tenth of its packets or more.
+fn loses_much(link: &Link) -> Option<String> {
+    let Loss::Random(loss) = Loss::parse(&link.loss).expect("checked losses") else { return None };
+    let percent = (loss * 1e8).round() / 1e6;
+    (loss >= 0.1).then(|| {
+        format!(
+            "{} loses {percent} % of its packets; write loss = \"{loss} %\" if {loss} % is meant",
+            link.name
+        )
+    })
 }
 
 /// Whether a link has CAKE and a limit of its queue.
@@ -174,5 +216,39 @@ fn marks(aqm: &str) -> bool {
         AqmConfig::FqPie(queues) => queues.pie.ecn,
         AqmConfig::Red(red) => red.ecn,
         AqmConfig::DualPi2(_) | AqmConfig::Step(_) => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::NoEnvironment;
+
+    fn warnings(link: &str, flow: &str) -> Vec<String> {
+        let text = format!(
+            "duration = \"9 s\"\n[[link]]\nname = \"a\"\nrate = \"9 Mbit/s\"\ndelay = \"9 ms\"\n{link}\n[[flow]]\ncc = \"reno\"\n{flow}\n"
+        );
+        let experiment = Experiment::from_toml(&text, "", &[] as &[&str]).expect("valid");
+        experiment.resolve(&NoEnvironment).expect("valid").warnings(true)
+    }
+
+    #[test]
+    fn losses_of_a_tenth_of_the_packets_are_warned_of() {
+        let said = "a loses 10 % of its packets; write loss = \"0.1 %\" if 0.1 % is meant";
+        assert_eq!(warnings("loss = 0.1", ""), [said]);
+        assert_eq!(warnings("loss = 0.05", ""), [] as [&str; 0]);
+    }
+
+    #[test]
+    fn transfers_that_take_more_than_a_link_carries_are_warned_of() {
+        let flow = |load, repeat| {
+            let arrivals = format!("arrivals = \"poisson(load={load})\"");
+            format!("{arrivals}\nsizes = \"constant(size=9 kB)\"\nrepeat = {repeat}")
+        };
+        let said = "the transfers over a take 1.50 times its rate, so ever more of them wait; let them arrive less \
+                    often, as with a load below 1";
+        assert_eq!(warnings("", &flow(1.5, 1)), [said]);
+        assert_eq!(warnings("", &flow(0.5, 3)), [said]);
+        assert_eq!(warnings("", &flow(1.0, 1)), [] as [&str; 0]);
     }
 }

@@ -173,11 +173,6 @@ impl ParsedSweep {
         self.0.axes().map(|axis| (axis.key.clone(), axis.name.clone(), axis.unit)).collect()
     }
 
-    /// The number of points.
-    fn count(&self) -> u128 {
-        self.0.count()
-    }
-
     /// Every value of an axis, in order.
     fn values(&self, axis: usize) -> PyResult<Vec<PythonValue>> {
         Ok(self.axis(axis)?.all().into_iter().map(python_value).collect())

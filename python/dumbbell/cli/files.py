@@ -51,7 +51,9 @@ def check_file(
     name = scenario.name_of(file)
     if name == file and _core.ParsedSweep.is_in(scenario.text_of(file)):
         sweep = Sweep.load(file, overrides=assignments or [])
-        algorithms = {flow["cc"] for point in sweep.points() for flow in point.flows}
+        points = list(sweep.points())
+        algorithms = {flow["cc"] for point in points for flow in point.flows}
+        print_warnings(dict.fromkeys(text for point in points for text in point.warnings))
         what = f"{sweep.count:,} point(s) with {len(sweep.seeds())} seed(s)"
         print_line(f"{file}: valid, {what}{_where(algorithms)}")
         return

@@ -135,6 +135,8 @@ def _refuse_choices(
     if seed is not None and of == "sweep":
         problem = "is for figures of a result; choose runs with --where 'seed = 1'"
         raise DumbbellError(f"--seed: {problem}")
+    if seed is not None and of == "paper":
+        raise DumbbellError(f"--seed: is for figures of a result, which {folder} is not")
     if beside and of != "result":
         raise DumbbellError(f"--beside: is for figures of a result, which {folder} is not")
 
@@ -169,12 +171,7 @@ def _list_figures(folder: Path | None) -> None:
 
 
 def _of_sweep(
-    folder: Path,
-    name: str | None,
-    width: float | None,
-    metric: str | None,
-    by: str | None,
-    **choices: str | None,
+    folder: Path, name: str | None, width: float | None, **choices: str | None
 ) -> tuple[Figure, Path]:
     """A figure of a sweep, and where it is written."""
     from dumbbell import figures
@@ -182,15 +179,9 @@ def _of_sweep(
 
     width = width or figures.PAGE
     with options.named("metric", "by"):
-        name, figure = draw(folder, name, metric=metric, by=by, width=width, **choices)
+        stem, figure = draw(folder, name, width=width, **choices)
     warn_of_missing_runs(folder)
-    parts = [name] if name == "delay" else [name, _slug(metric or "jain")]
-    parts += [] if by is None or name == "heat" else ["by", _slug(by)]
-    return figure, folder / "-".join(parts)
-
-
-def _slug(metric: str) -> str:
-    return "".join(char if char.isalnum() else "-" for char in metric).strip("-") or "metric"
+    return figure, folder / stem
 
 
 def _of_result(

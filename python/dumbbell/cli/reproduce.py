@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from typer import Option
+from typer import Context, Option
 
 from dumbbell.cli import options
 from dumbbell.cli.output import print_json, print_line, print_table, print_text, progress_bar
@@ -19,12 +19,13 @@ if TYPE_CHECKING:
 
 
 def reproduce_papers(
+    context: Context,
     names: options.Papers = None,
     out: Annotated[Path, options.out("Folder; every paper has one in it.")] = Path(
         "results/papers"
     ),
     overwrite: options.Overwrite = False,
-    figures: Annotated[
+    figure: Annotated[
         list[str] | None,
         Option("--figure", metavar="ID", help="Draw only this figure, such as 2a."),
     ] = None,
@@ -48,6 +49,8 @@ def reproduce_papers(
     options.refuse_existing(out, overwrite=True, folder=True)
     names = names or ["all"]
     if STUDY in names:
+        without = ("figure", "full", "overwrite", "seeds")
+        options.refuse_given(context, without, f"has no effect on {STUDY}; leave it out")
         _answer_questions(names, out, backend, jobs, dask, json)
         return
     how: dict[str, Any] = {"jobs": jobs, "seeds": seeds, "dask": dask}
@@ -55,11 +58,15 @@ def reproduce_papers(
     for name in names if is_real and names != ["all"] else []:
         if not papers.Paper.load(papers.folder_of(name)).testbed:
             raise DumbbellError(f"{name}: nothing of it runs with real packets")
-    if figures:
+    if figure:
         if len(names) != 1 or names == ["all"]:
             raise DumbbellError("--figure: name the one paper whose figure it is")
+        options.refuse_given(context, ("full", "overwrite"), "has no effect beside --figure")
+        if is_real:
+            problem = "linux has no effect beside --figure, which draws simulated runs"
+            raise DumbbellError(f"--backend: {problem}; leave one of them out")
         with options.named("dask"), progress_bar() as progress:
-            drawn = papers.draw(names[0], figures, out, progress=progress, **how)
+            drawn = papers.draw(names[0], figure, out, progress=progress, **how)
         files = [f"{path}.svg" for path in drawn]
         if json:
             print_json({"figures": files})

@@ -7,11 +7,13 @@ files, and optionally ``paper.py`` (functions marked by the decorators of this m
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dumbbell.display import Column, Table
 from dumbbell.engine.progress import Progress, silent
+from dumbbell.errors import DumbbellError
 from dumbbell.papers.model import Measure, Paper
 from dumbbell.papers.outcome import Reproduction, Section, Verdict
 from dumbbell.papers.registry import available, folder_of, ids_of_all
@@ -58,7 +60,7 @@ def reproduce(
     dask: str | None = None,
     progress: Progress = silent,
 ) -> list[Reproduction]:
-    """Reproduces papers: ``OUT/ID/`` for each, and ``OUT/index.html`` that links them.
+    """Reproduces papers: ``OUT/ID/`` for each, and ``OUT/index.html`` that links all in `out`.
 
     A folder holds ``index.html`` (one file, nothing loaded from elsewhere), ``results.json``, every
     figure as SVG and PNG, and ``runs/`` with the result folder of every experiment.
@@ -96,8 +98,20 @@ def reproduce(
     chosen = [Study.load(folder_of(name)) for name in names]
     options = RunOptions(jobs, seeds, duration, progress, testbed, full, overwrite, dask)
     done = reproduce_side_by_side(chosen, Path(out), options)
-    write_index(done, Path(out))
+    write_index([*done, *_earlier(Path(out), done)], Path(out))
     return done
+
+
+def _earlier(out: Path, done: Sequence[Reproduction]) -> list[Reproduction]:
+    """What else is reproduced in `out`, but for what cannot be read any more."""
+    from dumbbell.papers.reproduction import PaperFolder
+
+    found, new = [], {one.folder for one in done}
+    for file in sorted(out.glob("*/results.json")):
+        if file.parent not in new:
+            with suppress(DumbbellError, OSError, ValueError, KeyError):
+                found.append(PaperFolder.of(file.parent).reopen())
+    return found
 
 
 def draw(

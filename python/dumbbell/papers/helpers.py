@@ -45,10 +45,11 @@ def grid(
 
 
 def ratios(runs: Runs, table: PublishedTable) -> dict[str, float]:
-    """Measured over published for every number of a table of the paper, by its id."""
+    """Measured over published for every number of a table but zeros, by its id."""
     return {
         said.id: known(runs.of_measure(said.experiment, said.measure)) / said.published
         for said in table.all()
+        if said.published
     }
 
 

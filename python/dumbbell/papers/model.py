@@ -73,6 +73,11 @@ class PublishedNumber(_Published):
     # Whether the report shows measured over published: not for a difference, which may be near 0.
     ratio: bool = True
 
+    @property
+    def has_ratio(self) -> bool:
+        """Whether measured over published is shown; there is none of a published 0."""
+        return self.ratio and self.published != 0
+
 
 class PublishedTable(_Published):
     """A table of the paper: a number for every combination of two settings.

@@ -73,7 +73,7 @@ def _row(number: Number, decimals: int, fixed: Callable[[float], str]) -> Number
         measured=middle(found),
         interval=_interval(found, fixed),
         runs=_range(found, fixed),
-        ratio=f"{number.ratio:.2f}" if number.ratio is not None and number.spec.ratio else "—",
+        ratio=f"{number.ratio:.2f}" if number.ratio is not None and number.spec.has_ratio else "—",
         linux=middle(real.measured if real else None),
         matched=middle(real.matched if real else None),
     )
@@ -112,7 +112,7 @@ def _rank(number: Number) -> str:
 
 def near(numbers: Sequence[Number]) -> str:
     """How many numbers are near the published ones."""
-    ratios = [number.ratio for number in numbers if number.spec.ratio]
+    ratios = [number.ratio for number in numbers if number.spec.has_ratio]
     count = sum(ratio is not None and abs(ratio - 1) <= NEAR for ratio in ratios)
     return f"{count} of {len(ratios)} within {100 * NEAR:.0f} % of the published value"
 
@@ -137,7 +137,7 @@ class DotPlot:
     @classmethod
     def of(cls, numbers: Sequence[Number]) -> DotPlot:
         """All numbers that have a ratio; of Linux those that its settings leave as they are."""
-        ratios = [number for number in numbers if number.spec.ratio]
+        ratios = [number for number in numbers if number.spec.has_ratio]
         real = [
             (one, one.testbed.measured)
             for one in ratios
@@ -162,7 +162,7 @@ def _is_alike(simulated: Estimate, matched: Estimate | None) -> bool:
     """Whether a number is the same, simulated with the paper's settings and the testbed's."""
     if matched is None or matched.value is None or simulated.value is None:
         return True
-    return abs(matched.value / simulated.value - 1) <= NEAR
+    return abs(matched.value - simulated.value) <= NEAR * abs(simulated.value)
 
 
 def _dots(found: Iterable[tuple[Number, Estimate]]) -> list[Dot]:

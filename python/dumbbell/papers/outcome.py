@@ -121,8 +121,9 @@ class Number:
 
     @property
     def ratio(self) -> float | None:
-        """Measured over published; None where nothing could be measured."""
-        return None if self.measured.value is None else self.measured.value / self.spec.published
+        """Measured over published; None where nothing could be measured, or 0 is published."""
+        measured, published = self.measured.value, self.spec.published
+        return None if measured is None or published == 0 else measured / published
 
     @property
     def quantity(self) -> str:

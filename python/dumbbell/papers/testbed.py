@@ -157,7 +157,7 @@ def figures_of(
     paper: Sequence[PaperFigure], numbers: Sequence[Number], real: TestbedRuns
 ) -> list[PaperFigure]:
     """All numbers beside each other, then every figure of which all experiments are real."""
-    shown = [number for number in numbers if number.testbed and number.spec.ratio]
+    shown = [number for number in numbers if number.testbed and number.spec.has_ratio]
     overview = FigureSpec(
         id="real",
         heading="Published, simulated, real",

@@ -57,7 +57,9 @@ def draw(
     where: str | None = None,
     width: float = figures.PAGE,
 ) -> tuple[str, Figure]:
-    """Draws a figure of a sweep; returns its name and the figure. Call it inside `styled`.
+    """Draws a figure of a sweep; returns the stem of its file, such as ``lines-jain-by-cc``.
+
+    Call it inside `styled`.
 
     The figure is one of `FIGURES`: by default a heat map if there are two axes of numbers, else
     lines. `x` and `y` are axes; `by` is the axis whose values are told apart, or ``cc``: the
@@ -77,9 +79,11 @@ def draw(
         raise DumbbellError(f"--metric: {unknown('delay', str(metric), _DELAYS)}")
     has_jain = dataset.table("runs")["jain"].count() > 0
     metric = metric or (_DELAYS[0] if kind == "delay" else "jain" if has_jain else "throughput")
+    shown = [] if kind == "delay" else [_slug(metric)]
+    stem = "-".join([kind, *shown, *(["by", _slug(by)] if by else [])])
     if kind == "heat":
         x, y = _heat_axes(list(axes), x, y)
-        return kind, _heat(chart_of(dataset, metric, None, where), dataset.plan, x, y, width)
+        return stem, _heat(chart_of(dataset, metric, None, where), dataset.plan, x, y, width)
     by = by or next((name for name in axes if name not in numbers), None)
     if kind == "lines":
         x = x or next((name for name in numbers if name != by), None)
@@ -105,7 +109,11 @@ def draw(
     if of is not None:
         with room.laid_out(figure):
             room.give_room(panel, are_numbers=of in numbers)
-    return kind, figure
+    return stem, figure
+
+
+def _slug(metric: str) -> str:
+    return "".join(char if char.isalnum() else "-" for char in metric).strip("-") or "metric"
 
 
 def _known(kind: str, axes: Axes) -> str:

@@ -9,8 +9,9 @@ import re
 import tomllib
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
-from itertools import islice, product, zip_longest
+from functools import cache, cached_property
+from itertools import islice, product
+from math import prod
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -25,7 +26,7 @@ from dumbbell.experiment.quantities import as_json
 from dumbbell.metrics import FRAME_METRICS, RUN_METRICS, TRANSFER_METRICS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     import polars as pl
 
@@ -111,7 +112,6 @@ class Sweep:
 
     Attributes:
         axes: The axes of all ``[sweep]`` tables.
-        count: The number of points.
         text: The text of a file that reads as the same sweep.
     """
 
@@ -130,8 +130,6 @@ class Sweep:
         self.axes = [
             Axis(key, axis, unit) for (key, _, unit), axis in zip(given, names, strict=True)
         ]
-        _check_in_force(overrides, [axis.key for axis in self.axes])
-        self.count = self._parsed.count()
         self.text = self._parsed.to_toml()
 
     @classmethod
@@ -174,6 +172,11 @@ class Sweep:
         """The sweep in a line."""
         points = f"{self.count:,} point{'s' * (self.count != 1)}"
         return f"<Sweep: {points} along {', '.join(axis.name for axis in self.axes)}>"
+
+    @cached_property
+    def count(self) -> int:
+        """The number of points."""
+        return prod(map(len, self._blocks()))
 
     def seeds(self, seeds: int | list[int] | None = None) -> list[int]:
         """The seeds that every point is run with: these, or the file's.
@@ -239,10 +242,15 @@ class Sweep:
                 case "grid":
                     yield list(product(*map(self._parsed.values, axes)))
                 case "zip":
-                    yield list(zip(*map(self._parsed.values, axes), strict=True))
+                    yield _once(zip(*map(self._parsed.values, axes), strict=True))
                 case _:
                     shares = positions(combine, points, count, seed)
-                    yield [tuple(map(self._parsed.draw, axes, row)) for row in shares]
+                    yield _once(tuple(map(self._parsed.draw, axes, row)) for row in shares)
+
+
+def _once(points: Iterable[tuple[tuple[str, float | str], ...]]) -> list[Any]:
+    """Every point once, be it there in several spellings."""
+    return list({tuple(column for _, column in point): point for point in points}.values())
 
 
 def _pinned(text: str, overrides: Sequence[str]) -> tuple[Axes | None, list[str]]:
@@ -262,16 +270,6 @@ def _pinned(text: str, overrides: Sequence[str]) -> tuple[Axes | None, list[str]
             found |= _pin(table, pins, is_zip=table.get("combine") == "zip")
     left = [one for one in overrides if one.partition("=")[0].strip() not in found]
     return (tables if found else None), left
-
-
-def _check_in_force(overrides: Sequence[str], axes: Sequence[str]) -> None:
-    """Raises an `ExperimentError` if an axis, such as ``flow.*.cc``, replaces an assignment."""
-    for key in (one.partition("=")[0].strip() for one in overrides):
-        for axis in axes:
-            parts = zip_longest(key.split("."), axis.split("."))
-            if "*" in axis and all(wanted in {part, "*"} for part, wanted in parts):
-                advice = f"assign {axis}, which then has one value, or change the axis in the file"
-                raise ExperimentError(f"the axis {axis} sets it at every point; {advice}", key=key)
 
 
 def _pin(

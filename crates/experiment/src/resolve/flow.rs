@@ -120,9 +120,7 @@ impl Resolver<'_> {
         let rate = path.iter().filter_map(|name| self.rates.get(name.as_str())).min().copied();
         let stack =
             self.experiment.flow_stack(flow, &self.base_stack, at).expect("a checked stack");
-        let packet = f64::from(stack.mss) + f64::from(stack.header);
-        let bytes = sizes.model().mean() * packet / f64::from(stack.mss);
-        let Some(arrivals) = arrivals.with_rate(bytes, rate) else {
+        let Some(arrivals) = arrivals.with_rate(sizes.with_headers(&stack), rate) else {
             let text = "has a load, a share of the rate of the slowest link of its path, and none has \
                         a rate; give one a rate, or write every in place of load";
             self.add(at.then("arrivals"), text);

@@ -218,6 +218,17 @@ fn keys_beside_a_template_take_precedence() {
 }
 
 #[test]
+fn a_policer_with_another_rate_keeps_its_token_bucket() {
+    let link = |more| read("policer", more).resolve(&NoEnvironment).map(|of| of.links[0].clone());
+    let faster = link("rate = \"5 Mbit/s\"").expect("valid");
+    let plain =
+        [&faster.rate, &faster.burst, &faster.queue].map(|key| key.as_deref().unwrap_or(""));
+    assert_eq!(plain, ["5 Mbit/s", "100 kB", "none"]);
+    let error = link("rates = [[\"0 s\", \"5 Mbit/s\"]]").expect_err("no bucket").to_string();
+    assert!(error.contains("link.a.burst: \"100 kB\" fills at the link's rate"), "{error}");
+}
+
+#[test]
 fn errors_say_what_is_valid() {
     for (template, part) in [
         ("lio", "is not a template of a link (did you mean \"leo\"?)"),
