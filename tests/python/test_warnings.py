@@ -50,7 +50,7 @@ def test_check_warns_of_the_points_of_a_sweep(tmp_path: Path) -> None:
     axes = '[sweep]\n"link.bottleneck.loss" = [0.01, 0.1]\n'
     (tmp_path / "a.toml").write_text(f"{EXPERIMENT}{axes}")
     done = command("check", "a.toml", cwd=tmp_path)
-    said = 'bottleneck loses 10 % of its packets; write loss = "0.1 %" if 0.1 % is meant'
+    said = 'bottleneck loses 10 % of its packets; 0.1 % would be loss = "0.1 %"'
     assert done.stderr.splitlines() == [f"dumbbell: {said}"]
 
 

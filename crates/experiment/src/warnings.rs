@@ -193,7 +193,7 @@ fn loses_much(link: &Link) -> Option<String> {
     let percent = (loss * 1e8).round() / 1e6;
     (loss >= 0.1).then(|| {
         format!(
-            "{} loses {percent} % of its packets; write loss = \"{loss} %\" if {loss} % is meant",
+            "{} loses {percent} % of its packets; {loss} % would be loss = \"{loss} %\"",
             link.name
         )
     })
@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn losses_of_a_tenth_of_the_packets_are_warned_of() {
-        let said = "a loses 10 % of its packets; write loss = \"0.1 %\" if 0.1 % is meant";
+        let said = "a loses 10 % of its packets; 0.1 % would be loss = \"0.1 %\"";
         assert_eq!(warnings("loss = 0.1", ""), [said]);
         assert_eq!(warnings("loss = 0.05", ""), [] as [&str; 0]);
     }
