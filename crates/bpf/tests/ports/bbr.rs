@@ -145,27 +145,48 @@ fn acknowledge_third_in_flight(
     flow.algorithm.on_ack(&flow.path, &ack);
 }
 
-/// A probe that loses one packet of 3 sets `inflight_longterm` to 3. The next probe, with a window of
-/// 4 packets, raises it by 2, to 5.
+/// A flow in ProbeBW_UP with a window of 4 packets, after a probe that lost one packet of 3 and so set
+/// `inflight_longterm` to 3.
+fn flow_in_up_below_4_packets(name: &str) -> TestPath<Recorder> {
+    let mut flow = flow_in_up(name, Link::new(1.0, 24, 0.0));
+    let sent = flow.path.delivered;
+    acknowledge_third_in_flight(&mut flow, sent, 3, 1);
+    assert_eq!(flow.inspect("inflight_longterm"), 3.0, "{name}");
+    flow.path.now += Span::from_secs(4);
+    for state in [State::ProbeBwRefill, State::ProbeBwUp] {
+        let sent = flow.path.delivered;
+        acknowledge_third_in_flight(&mut flow, sent, 3, 0);
+        assert_eq!(flow.inspect("state"), f64::from(state as u8), "{name}");
+    }
+    flow
+}
+
+/// The probe raises `inflight_longterm` by 2, to 5.
 #[test]
 fn inflight_longterm_may_be_below_4_packets_in_the_ports_too() {
     for name in BOUNDED_BY_LOSS {
         let Some(program) = build(name) else { return };
-        let mut flow = flow_in_up(name, Link::new(1.0, 24, 0.0));
-        let sent = flow.path.delivered;
-        acknowledge_third_in_flight(&mut flow, sent, 3, 1);
-        assert_eq!(flow.inspect("inflight_longterm"), 3.0, "{name}");
-        flow.path.now += Span::from_secs(4);
-        for state in [State::ProbeBwRefill, State::ProbeBwUp] {
-            let sent = flow.path.delivered;
-            acknowledge_third_in_flight(&mut flow, sent, 3, 0);
-            assert_eq!(flow.inspect("state"), f64::from(state as u8), "{name}");
-        }
+        let mut flow = flow_in_up_below_4_packets(name);
         let sent = flow.path.delivered - 1;
         for _ in 0..8 {
             acknowledge_third_in_flight(&mut flow, sent, 0, 0);
         }
         assert_eq!(last_windows(&flow, &program), (5.0, 5.0), "{name}");
+    }
+}
+
+/// Below ssthresh, a window of which half was in use limits the flow, but is not full.
+#[test]
+fn ports_raise_inflight_longterm_with_a_full_window_only() {
+    for name in BOUNDED_BY_LOSS {
+        let Some(program) = build(name) else { return };
+        let mut flow = flow_in_up_below_4_packets(name);
+        flow.path.window_full = false;
+        let sent = flow.path.delivered - 1;
+        for _ in 0..8 {
+            acknowledge_third_in_flight(&mut flow, sent, 0, 0);
+        }
+        assert_eq!(last_windows(&flow, &program), (4.0, 4.0), "{name}");
     }
 }
 
