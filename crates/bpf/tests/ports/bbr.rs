@@ -204,3 +204,20 @@ fn ports_grow_inflight_longterm_without_a_rate_sample_too() {
         assert_eq!(last_windows(&flow, &program), (before + 3.0, before + 3.0), "{name}");
     }
 }
+
+/// The path is long until after the first ProbeRTT, then short until shortly before the second.
+#[test]
+fn the_port_restores_the_largest_saved_window_after_probe_rtt() {
+    const PROBE_RTT: f64 = 3.0;
+    let Some(program) = build("bbr") else { return };
+    let mut flow = flow("bbr", Link::new(20.0, 100, 400.0));
+    flow.link.rtt = Span::from_millis(20);
+    flow.run(Span::from_secs(10), |_| ());
+    flow.link.rtt = Span::from_millis(100);
+    let (before, _) = last_windows(&flow, &program);
+    assert!(flow.run_until(Span::from_secs(1), |flow| flow.inspect("state") == PROBE_RTT));
+    assert!(flow.run_until(Span::from_secs(1), |flow| flow.inspect("state") != PROBE_RTT));
+    let (expected, restored) = last_windows(&flow, &program);
+    assert!(expected > 1.5 * before, "{before} to {expected}");
+    assert_eq!(restored, expected);
+}
