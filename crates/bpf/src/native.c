@@ -22,7 +22,9 @@ struct event {
 	/* 'I'nit, 'A'ck, 'L'oss and 'E'CN echo (new episodes), 'T'imeout, 'U'ndo, 'S'ent. */
 	char kind;
 	/* Times in ns; phase by the numbers of enum tcp_ca_state. */
-	u64 now, srtt, min_rtt, delivered, delivered_at, lost, in_flight, phase, cwnd_limited;
+	u64 now, srtt, min_rtt, delivered, delivered_at, lost, in_flight, phase;
+	/* Whether the window was full, and whether it counts as the limit in slow start. */
+	u64 window_full, cwnd_limited;
 	/* Of 'A'; `rated` says whether there is a rate sample. */
 	u64 acked, losses, rtt, prior_in_flight, rated;
 	u64 prior_delivered, rate_delivered, interval, app_limited;
@@ -56,12 +58,12 @@ static struct sock *sk = (struct sock *)&connection;
 static int read_event(struct event *e)
 {
 	return scanf(" %c %llu %llu %llu %llu %llu %llu %llu %llu %llu %llu %llu %llu %llu %llu %llu %llu "
-		     "%llu %llu %llu %llu %llu %llu %llu %llu %llu",
+		     "%llu %llu %llu %llu %llu %llu %llu %llu %llu %llu",
 		     &e->kind, &e->now, &e->srtt, &e->min_rtt, &e->delivered, &e->delivered_at, &e->lost,
-		     &e->in_flight, &e->phase, &e->cwnd_limited, &e->acked, &e->losses, &e->rtt,
+		     &e->in_flight, &e->phase, &e->window_full, &e->cwnd_limited, &e->acked, &e->losses, &e->rtt,
 		     &e->prior_in_flight, &e->rated, &e->prior_delivered, &e->rate_delivered,
 		     &e->interval, &e->app_limited, &e->mss, &e->window, &e->new_episode,
-		     &e->una, &e->next_seq, &e->marked, &e->siblings) == 26;
+		     &e->una, &e->next_seq, &e->marked, &e->siblings) == 27;
 }
 
 /* Windows in Q32, so that what the program keeps beyond whole packets is seen too. */
@@ -115,7 +117,8 @@ static void set_facts(const struct event *e)
 	connection.srtt_us = e->srtt * 8 / 1000;
 	connection.rtt_min.s[0].v = e->min_rtt ? e->min_rtt / 1000 : ~0;
 	connection.packets_out = e->in_flight;
-	connection.is_cwnd_limited = e->cwnd_limited;
+	connection.is_cwnd_limited = e->window_full;
+	connection.max_packets_out = e->cwnd_limited ? ~0U / 2 : 0;
 }
 
 /* What the kernel has of Reno, net/ipv4/tcp_cong.c. */

@@ -4,7 +4,7 @@ use crate::engine::{Channel, Engine, Stats};
 use dumbbell_units::{Span, Time};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use std::io::{Error, ErrorKind, Read, Result, Write};
-use std::net::{TcpStream, UdpSocket};
+use std::net::{Shutdown, TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
@@ -70,8 +70,10 @@ impl Transfer {
                 control.set_nodelay(true)?;
                 End { engine, data, control, clock, shared: &of_thread }.run()
             });
-            if let Err(error) = ended {
-                of_thread.state().failure = Some(error.to_string());
+            let mut state = of_thread.state();
+            // A complete transfer has not failed, even if the peer resets the connection.
+            if state.stats.completed.is_none() {
+                state.failure = ended.err().map(|error| error.to_string());
             }
         })?;
         Ok(Transfer { shared, thread: Some(thread) })
@@ -116,16 +118,19 @@ impl<E: Engine> End<'_, E> {
         Time::from_nanos(u64::try_from(self.clock.elapsed().as_nanos()).unwrap_or(u64::MAX))
     }
 
-    /// Runs until the transfer is complete, the peer has closed the connection, or it is stopped.
+    /// Runs until the peer has closed the connection, or it is stopped. Once the transfer is complete, it
+    /// only ends the stream: a socket that is closed may reset the connection, and the peer miss the end.
     fn run(mut self) -> Result<()> {
         let (mut buffer, mut out, mut unwritten) = (vec![0; 1 << 16], Vec::new(), Vec::new());
         while !self.shared.is_stopped.load(Ordering::Relaxed) {
             let is_open = self.receive(&mut buffer)?;
             self.send(&mut out, &mut unwritten)?;
             self.show();
-            let is_complete = self.engine.stats().completed.is_some() && unwritten.is_empty();
-            if !is_open || is_complete {
+            if !is_open {
                 return Ok(());
+            }
+            if self.engine.stats().completed.is_some() && unwritten.is_empty() {
+                self.control.shutdown(Shutdown::Write)?;
             }
             self.wait(!unwritten.is_empty());
         }

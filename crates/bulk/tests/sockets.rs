@@ -2,23 +2,30 @@
 
 use dumbbell_bulk::io::Transfer;
 use dumbbell_bulk::{
-    Engine, Load, RbudpOptions, SabulOptions, Stats, TsunamiOptions, rbudp, sabul, tsunami,
+    Engine, Load, RbudpOptions, SabulOptions, TsunamiOptions, rbudp, sabul, tsunami,
 };
+use rustix::net::sockopt::set_socket_linger;
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 
-/// Transfers over loopback until the sender has completed: the statistics of both ends.
-fn transfer(sender: impl Engine + 'static, receiver: impl Engine + 'static) -> [Stats; 2] {
+/// Transfers over loopback until the sender has completed: both ends. As in the testbed, a socket that is
+/// closed resets its connection.
+fn transfer(sender: impl Engine + 'static, receiver: impl Engine + 'static) -> [Transfer; 2] {
     let sockets = [(), ()].map(|()| UdpSocket::bind("127.0.0.1:0").expect("a socket"));
     let [one, other] = sockets.each_ref().map(|socket| socket.local_addr().expect("an address"));
     let [data, arriving] = sockets;
     data.connect(other).expect("a connected socket");
     arriving.connect(one).expect("a connected socket");
     let listener = TcpListener::bind("127.0.0.1:0").expect("a listener");
+    set_socket_linger(&listener, Some(Duration::ZERO)).expect("an option of sockets");
     let at = listener.local_addr().expect("an address");
     let sender =
         Transfer::start(sender, data, move |_| listener.accept().map(|(control, _)| control));
-    let receiver = Transfer::start(receiver, arriving, move |_| TcpStream::connect(at));
+    let receiver = Transfer::start(receiver, arriving, move |_| {
+        let control = TcpStream::connect(at)?;
+        set_socket_linger(&control, Some(Duration::ZERO))?;
+        Ok(control)
+    });
     let (sender, receiver) = (sender.expect("a thread"), receiver.expect("a thread"));
     let begin = Instant::now();
     while sender.stats().completed.is_none() {
@@ -26,7 +33,7 @@ fn transfer(sender: impl Engine + 'static, receiver: impl Engine + 'static) -> [
         assert_eq!((sender.failure(), receiver.failure()), (None, None));
         std::thread::sleep(Duration::from_millis(2));
     }
-    [sender.stats(), receiver.stats()]
+    [sender, receiver]
 }
 
 #[test]
@@ -35,16 +42,30 @@ fn every_protocol_transfers_over_sockets() {
     let load = Load { bytes: Some(BYTES), stop: None };
     let options = SabulOptions { initial_rate_bps: 100_000_000, ..SabulOptions::default() };
     let sender = sabul::Sender::new(options.clone(), load);
-    let [_, received] = transfer(sender, sabul::Receiver::new(options));
+    let [_, receiver] = transfer(sender, sabul::Receiver::new(options));
+    let received = receiver.stats();
     assert_eq!((received.received, received.delivered), (BYTES, BYTES));
 
     let options = RbudpOptions { rate_bps: 100_000_000, ..RbudpOptions::default() };
     let sender = rbudp::Sender::new(options.clone(), load);
-    let [_, received] = transfer(sender, rbudp::Receiver::new(options));
+    let [_, receiver] = transfer(sender, rbudp::Receiver::new(options));
+    let received = receiver.stats();
     assert_eq!((received.received, received.delivered), (BYTES, BYTES));
 
     let options = TsunamiOptions { target_rate_bps: 100_000_000, ..TsunamiOptions::default() };
     let sender = tsunami::Server::new(options.clone(), load);
-    let [_, received] = transfer(sender, tsunami::Client::new(options));
+    let [_, receiver] = transfer(sender, tsunami::Client::new(options));
+    let received = receiver.stats();
     assert_eq!((received.received, received.delivered), (BYTES, BYTES));
+}
+
+#[test]
+fn the_end_of_a_transfer_is_no_failure_of_either_end() {
+    let load = Load { bytes: Some(100_000), stop: None };
+    let options = SabulOptions { initial_rate_bps: 100_000_000, ..SabulOptions::default() };
+    let sender = sabul::Sender::new(options.clone(), load);
+    let ends = transfer(sender, sabul::Receiver::new(options));
+    // Until both threads have ended.
+    std::thread::sleep(Duration::from_millis(200));
+    assert_eq!(ends.each_ref().map(Transfer::failure), [None, None]);
 }

@@ -175,7 +175,7 @@ impl UdtSocket {
             return self.close(py, None);
         }
         // The error that is being raised matters more than one of closing.
-        let _ = self.socket.shutdown(Duration::ZERO);
+        self.socket.start_close(self.linger);
         Ok(())
     }
 
@@ -232,15 +232,16 @@ impl UdtSocket {
         Ok(message.map(|bytes| PyBytes::new(py, &bytes)))
     }
 
-    /// Closes the connection once all that was sent is acknowledged.
+    /// Closes the connection once all that was sent is acknowledged, after `linger` in any case.
     ///
     /// Raises OSError if something that was sent did not arrive, as far as is known, and TimeoutError
     /// if that takes longer than `linger` (s; the settings' by default).
     #[pyo3(signature = (*, linger=None))]
     fn close(&self, py: Python<'_>, linger: Option<f64>) -> PyResult<()> {
         let linger = linger.map_or(Ok(self.linger), duration)?;
+        self.socket.start_close(linger);
         wait_interruptibly(py, Some(linger.as_secs_f64()), || {
-            self.socket.shutdown(SIGNAL_CHECK_INTERVAL)
+            self.socket.wait_closed(SIGNAL_CHECK_INTERVAL)
         })
     }
 

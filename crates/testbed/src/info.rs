@@ -42,6 +42,7 @@ const TCPI_DELIVERY_RATE: usize = 160;
 const TCPI_TOTAL_RTO: usize = 240;
 
 // Offsets in a struct mptcp_info, bytes.
+const MPTCPI_WRITE_SEQ: usize = 16;
 const MPTCPI_SND_UNA: usize = 24;
 const MPTCPI_BYTES_ACKED: usize = 72;
 
@@ -168,13 +169,21 @@ fn subflow_array<const N: usize>(socket: impl AsFd, option: i32) -> io::Result<V
     Ok(entries.map(padded).collect())
 }
 
-/// Bytes acknowledged at the connection level of MPTCP (`struct mptcp_info`).
-pub(crate) fn acknowledged_bytes(socket: impl AsFd) -> io::Result<u64> {
+/// Bytes acknowledged at the connection level of MPTCP (`struct mptcp_info`), of those `written`.
+pub(crate) fn acknowledged_bytes(socket: impl AsFd, written: u64) -> io::Result<u64> {
     let mut info = TcpInfo([0; TCP_INFO_BYTES]);
     let len = getsockopt(socket, SOL_MPTCP, MPTCP_INFO, &mut info.0)?;
-    // Linux has mptcpi_bytes_acked since 6.5; before that, mptcpi_snd_una stands in for it.
-    let has_bytes_acked = len >= MPTCPI_BYTES_ACKED + 8;
-    Ok(info.u64(if has_bytes_acked { MPTCPI_BYTES_ACKED } else { MPTCPI_SND_UNA }))
+    Ok(acknowledged_of(&info, len, written))
+}
+
+/// As [`acknowledged_bytes`], from the `len` bytes that the kernel wrote.
+fn acknowledged_of(info: &TcpInfo, len: usize, written: u64) -> u64 {
+    if len >= MPTCPI_BYTES_ACKED + 8 {
+        return info.u64(MPTCPI_BYTES_ACKED);
+    }
+    // Before Linux 6.5 there are sequence numbers only, which begin at random.
+    let outstanding = info.u64(MPTCPI_WRITE_SEQ).wrapping_sub(info.u64(MPTCPI_SND_UNA));
+    written.saturating_sub(outstanding)
 }
 
 /// Shows what a BBR of the kernel reports of itself, in a `struct tcp_bbr_info`; nothing of other
@@ -243,6 +252,17 @@ mod tests {
         TcpInfo::of(&client)?.fill_flow_row(&mut totals);
         assert_eq!((totals.sent, totals.delivered, totals.timeouts), (1, 1000, 0));
         Ok(())
+    }
+
+    #[test]
+    fn before_linux_6_5_acknowledged_bytes_follow_from_sequence_numbers() {
+        let mut info = TcpInfo::from_bytes(&[]);
+        for (at, value) in [(MPTCPI_WRITE_SEQ, 199), (MPTCPI_SND_UNA, u64::MAX - 100)] {
+            info.0[at..at + 8].copy_from_slice(&u64::to_ne_bytes(value));
+        }
+        assert_eq!(acknowledged_of(&info, MPTCPI_BYTES_ACKED, 1000), 700);
+        info.0[MPTCPI_BYTES_ACKED..][..8].copy_from_slice(&u64::to_ne_bytes(720));
+        assert_eq!(acknowledged_of(&info, MPTCPI_BYTES_ACKED + 8, 1000), 720);
     }
 
     #[test]

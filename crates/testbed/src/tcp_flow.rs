@@ -331,7 +331,7 @@ impl TcpFlow {
                 self.record_rtt(1 + subflow as usize, subflow_row.srtt);
                 subflows.push((subflow, subflow_row));
             }
-            row.delivered = info::acknowledged_bytes(&self.sender).unwrap_or(0);
+            row.delivered = info::acknowledged_bytes(&self.sender, self.written).unwrap_or(0);
         } else if let Ok(info) = TcpInfo::of(&self.sender) {
             info.fill_series_row(self.is_paced, &mut row);
             self.record_rtt(0, row.srtt);
@@ -395,7 +395,7 @@ impl TcpFlow {
                 let rtt_sum = self.rtt_sum(1 + subflow as usize);
                 subflows.push((subflow, subflow_row.with_round_trips(rtt_sum)));
             }
-            row.delivered = info::acknowledged_bytes(&self.sender).unwrap_or(0);
+            row.delivered = info::acknowledged_bytes(&self.sender, self.written).unwrap_or(0);
         } else if let Ok(info) = TcpInfo::of(&self.sender) {
             info.fill_flow_row(&mut row);
         }

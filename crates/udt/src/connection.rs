@@ -94,7 +94,8 @@ pub struct Connection {
     state: ConnectionState,
     /// Sender and receiver; kept after the connection is closed so that received data can be read.
     established: Option<Established>,
-    closing: bool,
+    /// When a closing connection gives up what is unacknowledged; `None` while it is not closing.
+    close_by: Option<Time>,
     /// Error code of the peer's application, not yet taken.
     peer_error: Option<u32>,
 }
@@ -171,7 +172,7 @@ impl Connection {
             crypto_overhead,
             state,
             established: None,
-            closing: false,
+            close_by: None,
             peer_error: None,
         }
     }
@@ -333,8 +334,10 @@ impl Connection {
                 return None;
             }
         }
-        let packet = established.poll(now, timestamp);
-        if packet.is_none() && self.closing && established.sender.is_done(now) {
+        let is_late = self.close_by.is_some_and(|deadline| now >= deadline);
+        let packet = if is_late { None } else { established.poll(now, timestamp) };
+        let is_closing = self.close_by.is_some() && packet.is_none();
+        if is_closing && (is_late || established.sender.is_done(now)) {
             self.terminate(CloseReason::Closed);
             return Some(Packet::Shutdown);
         }
@@ -364,7 +367,13 @@ impl Connection {
 
     /// Closes the connection as soon as all data is acknowledged.
     pub fn close(&mut self) {
-        self.closing = true;
+        self.close_by(Time::MAX);
+    }
+
+    /// As [`close`](Connection::close), at `deadline` even if some data is not acknowledged. The first
+    /// of several deadlines counts.
+    pub fn close_by(&mut self, deadline: Time) {
+        self.close_by = Some(self.close_by.map_or(deadline, |earlier| earlier.min(deadline)));
         if let ConnectionState::Connecting(_) = self.state
             && self.bulk.is_none()
         {
@@ -477,7 +486,8 @@ impl Endpoint for Connection {
     fn next_timeout(&self) -> Time {
         match &self.state {
             ConnectionState::Open => {
-                self.established.as_ref().map_or(Time::MAX, Established::next_timeout)
+                let next = self.established.as_ref().map_or(Time::MAX, Established::next_timeout);
+                next.min(self.close_by.unwrap_or(Time::MAX))
             }
             ConnectionState::Connecting(initiator) => initiator.next_timeout(),
             ConnectionState::Closed(_) => Time::MAX,

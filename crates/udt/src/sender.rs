@@ -69,6 +69,8 @@ pub(crate) struct Sender {
     tail_probes: u32,
     /// Losses before this packet belong to the current loss episode.
     episode_end: u64,
+    /// Whether losses of the current NAK were reported to the algorithm.
+    nak_reported: bool,
     rate: RateSampler,
     /// Smoothed arrival rate and capacity from full ACKs, packets/s.
     arrival_rate: u32,
@@ -79,8 +81,8 @@ pub(crate) struct Sender {
 /// A packet in flight.
 #[derive(Clone, Copy, Debug, Default)]
 struct InFlight {
-    /// State of the connection at its last transmission.
-    info: PacketInfo,
+    /// State of the connection at its last transmission; `None` if its message expired before it was sent.
+    info: Option<PacketInfo>,
     /// Whether it was retransmitted.
     retransmitted: bool,
 }
@@ -164,6 +166,7 @@ impl Sender {
             last_activity: now,
             tail_probes: 0,
             episode_end: 0,
+            nak_reported: false,
             rate: RateSampler::new(now),
             // UDT4's initial values.
             arrival_rate: 16,
@@ -353,7 +356,7 @@ impl Sender {
         let outstanding = (self.next - self.acked) as u32 - 1;
         self.path.in_flight = outstanding - self.losses.len().min(u64::from(outstanding)) as u32;
         let again = self.in_flight[at].retransmitted;
-        self.in_flight[at].info = self.rate.on_packet_sent(&mut self.path, outstanding);
+        self.in_flight[at].info = Some(self.rate.on_packet_sent(&mut self.path, outstanding));
         self.path.in_flight += 1;
         self.path.next_seq = self.next;
         self.stats.sent += 1;
@@ -420,7 +423,7 @@ impl Sender {
         }
         let send_state =
             seq.checked_sub(self.data_acked).and_then(|at| self.in_flight.get(at as usize));
-        let send_state = send_state.map(|packet| packet.info.send_state);
+        let send_state = send_state.and_then(|packet| packet.info).map(|info| info.send_state);
         let event = CongestionEvent::new(signal)
             .with_new_episode(new_episode)
             .with_packets(packets)

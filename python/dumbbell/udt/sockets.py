@@ -26,7 +26,7 @@ class Settings:
             peer without it, such as another implementation of UDT4, is refused.
         connect_timeout: Maximum duration of connecting, s.
         silence: Time without a packet of the peer after which the connection has failed, s.
-        linger: Maximum time that closing waits for acknowledgements, s.
+        linger: Maximum time that closing waits for acknowledgements, s. Then the connection ends.
         options: UDT's options that are not the algorithm's defaults: mss (bytes), window,
             send_buffer, receive_buffer, ack_interval (packets), light_acks, nak_repeat, skip_gaps.
     """

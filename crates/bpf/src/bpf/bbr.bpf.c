@@ -89,11 +89,6 @@ ALWAYS_INLINE bool is_probe_bw_up(const struct bbr *bbr)
 	return bbr->common.state == PROBE_BW && bbr->version.cycle_idx == 0;
 }
 
-ALWAYS_INLINE u8 prev_ca_state(const struct bbr *bbr)
-{
-	return bbr->version.prev_ca_state;
-}
-
 /* --- the max-bw filter ---------------------------------------------------------------------- */
 
 ALWAYS_INLINE void update_max_bw(struct sample best[3], u32 round, u64 bw)

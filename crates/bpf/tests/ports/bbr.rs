@@ -145,27 +145,48 @@ fn acknowledge_third_in_flight(
     flow.algorithm.on_ack(&flow.path, &ack);
 }
 
-/// A probe that loses one packet of 3 sets `inflight_longterm` to 3. The next probe, with a window of
-/// 4 packets, raises it by 2, to 5.
+/// A flow in ProbeBW_UP with a window of 4 packets, after a probe that lost one packet of 3 and so set
+/// `inflight_longterm` to 3.
+fn flow_in_up_below_4_packets(name: &str) -> TestPath<Recorder> {
+    let mut flow = flow_in_up(name, Link::new(1.0, 24, 0.0));
+    let sent = flow.path.delivered;
+    acknowledge_third_in_flight(&mut flow, sent, 3, 1);
+    assert_eq!(flow.inspect("inflight_longterm"), 3.0, "{name}");
+    flow.path.now += Span::from_secs(4);
+    for state in [State::ProbeBwRefill, State::ProbeBwUp] {
+        let sent = flow.path.delivered;
+        acknowledge_third_in_flight(&mut flow, sent, 3, 0);
+        assert_eq!(flow.inspect("state"), f64::from(state as u8), "{name}");
+    }
+    flow
+}
+
+/// The probe raises `inflight_longterm` by 2, to 5.
 #[test]
 fn inflight_longterm_may_be_below_4_packets_in_the_ports_too() {
     for name in BOUNDED_BY_LOSS {
         let Some(program) = build(name) else { return };
-        let mut flow = flow_in_up(name, Link::new(1.0, 24, 0.0));
-        let sent = flow.path.delivered;
-        acknowledge_third_in_flight(&mut flow, sent, 3, 1);
-        assert_eq!(flow.inspect("inflight_longterm"), 3.0, "{name}");
-        flow.path.now += Span::from_secs(4);
-        for state in [State::ProbeBwRefill, State::ProbeBwUp] {
-            let sent = flow.path.delivered;
-            acknowledge_third_in_flight(&mut flow, sent, 3, 0);
-            assert_eq!(flow.inspect("state"), f64::from(state as u8), "{name}");
-        }
+        let mut flow = flow_in_up_below_4_packets(name);
         let sent = flow.path.delivered - 1;
         for _ in 0..8 {
             acknowledge_third_in_flight(&mut flow, sent, 0, 0);
         }
         assert_eq!(last_windows(&flow, &program), (5.0, 5.0), "{name}");
+    }
+}
+
+/// Below ssthresh, a window of which half was in use limits the flow, but is not full.
+#[test]
+fn ports_raise_inflight_longterm_with_a_full_window_only() {
+    for name in BOUNDED_BY_LOSS {
+        let Some(program) = build(name) else { return };
+        let mut flow = flow_in_up_below_4_packets(name);
+        flow.path.window_full = false;
+        let sent = flow.path.delivered - 1;
+        for _ in 0..8 {
+            acknowledge_third_in_flight(&mut flow, sent, 0, 0);
+        }
+        assert_eq!(last_windows(&flow, &program), (4.0, 4.0), "{name}");
     }
 }
 
@@ -182,4 +203,21 @@ fn ports_grow_inflight_longterm_without_a_rate_sample_too() {
         }
         assert_eq!(last_windows(&flow, &program), (before + 3.0, before + 3.0), "{name}");
     }
+}
+
+/// The path is long until after the first ProbeRTT, then short until shortly before the second.
+#[test]
+fn the_port_restores_the_largest_saved_window_after_probe_rtt() {
+    const PROBE_RTT: f64 = 3.0;
+    let Some(program) = build("bbr") else { return };
+    let mut flow = flow("bbr", Link::new(20.0, 100, 400.0));
+    flow.link.rtt = Span::from_millis(20);
+    flow.run(Span::from_secs(10), |_| ());
+    flow.link.rtt = Span::from_millis(100);
+    let (before, _) = last_windows(&flow, &program);
+    assert!(flow.run_until(Span::from_secs(1), |flow| flow.inspect("state") == PROBE_RTT));
+    assert!(flow.run_until(Span::from_secs(1), |flow| flow.inspect("state") != PROBE_RTT));
+    let (expected, restored) = last_windows(&flow, &program);
+    assert!(expected > 1.5 * before, "{before} to {expected}");
+    assert_eq!(restored, expected);
 }

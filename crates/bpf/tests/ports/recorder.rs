@@ -54,6 +54,7 @@ impl Recorder {
             path.lost,
             path.in_flight.into(),
             path.ca_state as u64,
+            path.window_full.into(),
             path.cwnd_limited.into(),
             ack.delivered.into(),
             ack.lost.into(),

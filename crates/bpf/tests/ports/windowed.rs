@@ -80,7 +80,7 @@ const MARKED: Facts = Facts { siblings: false, marks: true };
 fn drive(name: &str, steps: &[Step]) -> Recorder {
     let init = ConnectionConfig::new(Time::ZERO, 1448).with_seed(1);
     let mut path = Path::new(1448, Time::ZERO);
-    path.cwnd_limited = true;
+    (path.window_full, path.cwnd_limited) = (true, true);
     (path.srtt, path.min_rtt) = (Some(Span::from_millis(50)), Some(Span::from_millis(50)));
     let mut recorder = Recorder::new(name, init);
     recorder.on_established(&path);
@@ -96,7 +96,7 @@ fn drive(name: &str, steps: &[Step]) -> Recorder {
                 path.srtt = Some(*rtt);
                 path.min_rtt = path.min_rtt.min(Some(*rtt));
             }
-            Step::Limited(limited) => path.cwnd_limited = *limited,
+            Step::Limited(limited) => (path.window_full, path.cwnd_limited) = (*limited, *limited),
             Step::Loss => congest(&mut recorder, &mut path, Signal::Loss),
             Step::Timeout => congest(&mut recorder, &mut path, Signal::Timeout),
             Step::Marks(packets) => mark(&mut recorder, &mut path, *packets),

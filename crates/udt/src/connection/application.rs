@@ -91,7 +91,7 @@ impl Connection {
     fn check_sendable(&self, mode: Mode) -> Result<(), SendError> {
         match &self.state {
             ConnectionState::Open if self.mode != mode => Err(SendError::WrongMode(self.mode)),
-            ConnectionState::Open if !self.closing && self.bulk.is_none() => Ok(()),
+            ConnectionState::Open if self.close_by.is_none() && self.bulk.is_none() => Ok(()),
             _ => Err(SendError::NotOpen),
         }
     }

@@ -199,21 +199,18 @@ impl AsyncWrite for AsyncSocket {
         Poll::Ready(Ok(()))
     }
 
-    /// Closes the connection; ready when all sent data is acknowledged.
+    /// Closes the connection; ready when all sent data is acknowledged. Fails if that takes longer than
+    /// [`Settings::linger`].
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let mut state = self.0.shared.lock();
-        state.engine.close();
-        self.0.shared.notify_driver(&state);
-        match state.error() {
+        let shared = &self.0.shared;
+        let mut state = shared.lock();
+        shared.start_close(&mut state, shared.linger);
+        match state.closed() {
             None => {
                 SharedConnection::register(&mut state, context.waker(), None);
                 Poll::Pending
             }
-            Some(Error::PeerClosed) if state.engine.has_unacknowledged() => {
-                Poll::Ready(Err(Error::PeerClosed.into()))
-            }
-            Some(Error::Closed | Error::PeerClosed) => Poll::Ready(Ok(())),
-            Some(error) => Poll::Ready(Err(error.into())),
+            Some(result) => Poll::Ready(Ok(result?)),
         }
     }
 }

@@ -41,6 +41,9 @@ pub enum Error {
     /// The timeout of the operation expired.
     #[error("it takes longer than the timeout")]
     TimedOut,
+    /// Closing gave up data that was not acknowledged within the linger time.
+    #[error("sent data was not acknowledged within the linger time")]
+    LingerTimeout,
     /// Wrong mode, or a message that exceeds the send buffer.
     #[error(transparent)]
     Send(SendError),
@@ -75,7 +78,9 @@ impl From<Error> for io::Error {
         let kind = match &error {
             Error::Io(_) => io::ErrorKind::Other,
             Error::Algorithm(_) | Error::Option(_) | Error::Send(_) => io::ErrorKind::InvalidInput,
-            Error::ConnectTimeout | Error::IdleTimeout | Error::TimedOut => io::ErrorKind::TimedOut,
+            Error::ConnectTimeout | Error::IdleTimeout | Error::TimedOut | Error::LingerTimeout => {
+                io::ErrorKind::TimedOut
+            }
             Error::Refused => io::ErrorKind::ConnectionRefused,
             Error::Key => io::ErrorKind::PermissionDenied,
             Error::PeerClosed | Error::PeerError(_) => io::ErrorKind::ConnectionReset,

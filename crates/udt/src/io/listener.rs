@@ -1,6 +1,6 @@
 //! Listener for incoming connections.
 
-use super::clock::{Clock, deadline, span};
+use super::clock::{Clock, deadline};
 use super::crypto::CryptoState;
 use super::driver::socket_table::{Client, SocketTable};
 use super::driver::{Driver, adopt, bind};
@@ -179,10 +179,9 @@ impl ListenerState {
             return Some(self.protocol.refuse(client));
         };
         let engine = Connection::accept(config, client, now);
-        let ready_deadline = now + span(self.settings.connect_timeout);
-        let ends = (id, self.local, from);
-        let shared =
-            Arc::new(SharedConnection::new(ends, driver.clone(), engine, crypto, ready_deadline));
+        let (ends, settings) = ((id, self.local, from), &self.settings);
+        let shared = SharedConnection::new(ends, driver.clone(), engine, crypto, settings);
+        let shared = Arc::new(shared);
         sockets.insert(shared.clone(), Some(key));
         self.queue.push(shared);
         None

@@ -25,8 +25,8 @@ pub struct Settings {
     /// Time without any packet from the peer after which the connection is broken; at least four
     /// times RTT + 4 RTTVar.
     pub idle_timeout: Duration,
-    /// Maximum time for which closing waits for acknowledgements (UDT_LINGER). For callers of
-    /// [`Socket::close`](super::Socket::close); the crate does not apply it.
+    /// Maximum time for which a socket that is dropped, or shut down asynchronously, waits for
+    /// acknowledgements (UDT_LINGER). Then the connection ends.
     pub linger: Duration,
     /// Key of the encrypted mode; `None`: plain UDT.
     pub key: Option<Key>,

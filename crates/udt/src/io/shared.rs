@@ -1,8 +1,9 @@
 //! State shared by the driver thread and the application's threads.
 
-use super::clock::Clock;
+use super::clock::{Clock, span};
 use super::crypto::CryptoState;
 use super::error::Error;
+use super::settings::Settings;
 use crate::connection::{CloseReason, Connection};
 use crate::receiver::ReceiverStats;
 use dumbbell_cc::SenderStats;
@@ -14,7 +15,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// The application's handle of a driver: schedules connections and wakes the driver.
 pub(super) struct DriverHandle {
@@ -87,6 +88,8 @@ pub(super) struct SharedConnection {
     pub(super) id: u32,
     pub(super) peer: SocketAddr,
     pub(super) local: SocketAddr,
+    /// Time after which closing gives up, unless the application says another.
+    pub(super) linger: Duration,
     driver: std::sync::Arc<DriverHandle>,
     is_dirty: AtomicBool,
     state: Mutex<SharedState>,
@@ -152,6 +155,16 @@ impl SharedState {
         }
     }
 
+    /// How closing ended: it fails if sent data is not acknowledged. `None` before its end.
+    pub(super) fn closed(&self) -> Option<Result<(), Error>> {
+        Some(match self.error()? {
+            Error::Closed if self.engine.has_unacknowledged() => Err(Error::LingerTimeout),
+            Error::PeerClosed if self.engine.has_unacknowledged() => Err(Error::PeerClosed),
+            Error::Closed | Error::PeerClosed => Ok(()),
+            error => Err(error),
+        })
+    }
+
     /// Whether the application may use the connection.
     pub(super) fn is_ready(&self) -> bool {
         self.engine.is_open() && self.crypto.is_ready()
@@ -184,12 +197,12 @@ impl SharedConnection {
         driver: std::sync::Arc<DriverHandle>,
         engine: Connection,
         crypto: CryptoState,
-        ready_deadline: Time,
+        settings: &Settings,
     ) -> SharedConnection {
         let state = SharedState {
             engine,
             crypto,
-            ready_deadline,
+            ready_deadline: driver.clock.now() + span(settings.connect_timeout),
             failed: None,
             opened_at: None,
             parted: false,
@@ -204,6 +217,7 @@ impl SharedConnection {
             id,
             peer,
             local,
+            linger: settings.linger,
             driver,
             is_dirty: AtomicBool::new(false),
             state: Mutex::new(state),
@@ -232,6 +246,12 @@ impl SharedConnection {
         {
             self.driver.mark_dirty(self.id);
         }
+    }
+
+    /// Starts to close the connection, which ends after `linger` at the latest.
+    pub(super) fn start_close(&self, state: &mut SharedState, linger: Duration) {
+        state.engine.close_by(self.now() + span(linger));
+        self.notify_driver(state);
     }
 
     /// Wakes waiting readers and writers after a poll by the driver.

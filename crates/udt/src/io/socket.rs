@@ -24,8 +24,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A connection over UDP, usable by several threads at once.
 ///
-/// Dropping it closes the connection in the background; [`close`](Socket::close) waits until all sent
-/// data is acknowledged.
+/// Dropping it closes the connection in the background, within [`Settings::linger`];
+/// [`close`](Socket::close) waits until all sent data is acknowledged.
 pub struct Socket {
     pub(super) shared: Arc<SharedConnection>,
     pub(super) timeouts: Timeouts,
@@ -143,14 +143,8 @@ impl Socket {
             engine.close();
         }
         let crypto = CryptoState::new(settings.key.as_ref());
-        let ready_deadline = now + span(settings.connect_timeout);
-        let shared = SharedConnection::new(
-            (id, local, peer),
-            driver.clone(),
-            engine,
-            crypto,
-            ready_deadline,
-        );
+        let ends = (id, local, peer);
+        let shared = SharedConnection::new(ends, driver.clone(), engine, crypto, settings);
         let shared = Arc::new(shared);
         let mut driver = Driver::new((udp, state), (driver, wake_rx), None);
         driver.add(shared.clone());
@@ -318,7 +312,8 @@ impl Socket {
     }
 
     /// Closes the connection and waits at most `linger` until all sent data is acknowledged and the peer
-    /// knows the end. A peer of UDT4 does not confirm the end, so this end repeats it a few times.
+    /// knows the end. A peer of UDT4 does not confirm the end, so this end repeats it a few times. After
+    /// `linger` the connection ends in any case.
     ///
     /// # Errors
     /// If sent data is not acknowledged.
@@ -331,23 +326,30 @@ impl Socket {
     /// # Errors
     /// As [`close`](Socket::close).
     pub fn shutdown(&self, linger: Duration) -> Result<(), Error> {
-        let deadline = deadline(Some(linger));
+        self.start_close(linger);
+        self.wait_closed(linger)
+    }
+
+    /// As [`shutdown`](Socket::shutdown), in the background: does not wait.
+    pub fn start_close(&self, linger: Duration) {
+        self.shared.start_close(&mut self.shared.lock(), linger);
+    }
+
+    /// Waits at most `timeout` for the end of [`start_close`](Socket::start_close).
+    ///
+    /// # Errors
+    /// As [`close`](Socket::close), or [`Error::TimedOut`] after `timeout`.
+    pub fn wait_closed(&self, timeout: Duration) -> Result<(), Error> {
+        let deadline = deadline(Some(timeout));
         let mut state = self.shared.lock();
-        state.engine.close();
-        self.shared.notify_driver(&state);
-        while state.error().is_none() {
-            state = self.shared.wait_readable(state, deadline)?;
-        }
-        while !state.parted {
-            let Ok(waited) = self.shared.wait_readable(state, deadline) else {
-                return Ok(());
-            };
-            state = waited;
-        }
-        match state.error() {
-            Some(Error::PeerClosed) if state.engine.has_unacknowledged() => Err(Error::PeerClosed),
-            None | Some(Error::Closed | Error::PeerClosed) => Ok(()),
-            Some(error) => Err(error),
+        loop {
+            match state.closed() {
+                Some(result) if state.parted || result.is_err() => return result,
+                ended => match self.shared.wait_readable(state, deadline) {
+                    Ok(waited) => state = waited,
+                    Err(timed_out) => return ended.unwrap_or(Err(timed_out)),
+                },
+            }
         }
     }
 
@@ -359,9 +361,7 @@ impl Socket {
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        let mut state = self.shared.lock();
-        state.engine.close();
-        self.shared.notify_driver(&state);
+        self.start_close(self.shared.linger);
     }
 }
 

@@ -61,25 +61,26 @@ impl Sender {
         }
         let prior_in_flight = self.path.in_flight;
         let newest = self.in_flight[advanced as usize - 1];
-        self.in_flight.drain(..advanced as usize);
+        let acked = self.in_flight.drain(..advanced as usize);
+        let delivered = acked.filter(|packet| packet.info.is_some()).count() as u32;
         self.data_acked = next;
         self.source.release(next);
         self.path.una = next;
-        self.path.delivered += advanced;
+        self.path.delivered += u64::from(delivered);
         self.path.delivered_at = now;
         self.update_in_flight();
         if self.path.ca_state != CaState::Open && next >= self.episode_end {
             self.path.ca_state = CaState::Open;
         }
-        let sample = (!newest.retransmitted).then(|| now.since(newest.info.send_state.sent_at));
+        let sample = newest.info.filter(|_| !newest.retransmitted);
+        let sample = sample.map(|info| now.since(info.send_state.sent_at));
         if let Some(sample) = sample {
             self.on_rtt(sample);
         }
         self.path.cwnd_limited = self.blocked == Blocked::Cwnd;
         self.path.window_full = self.path.cwnd_limited;
-        let delivered = advanced as u32;
         let mut report = UdtReport::default();
-        report.advanced = delivered;
+        report.advanced = advanced as u32;
         report.rtt = Span::from_micros(u64::from(ack.rtt_us));
         report.rtt_var = Span::from_micros(u64::from(ack.rtt_var_us));
         report.arrival_rate = f64::from(self.arrival_rate);
@@ -88,7 +89,7 @@ impl Sender {
         let acknowledged = Acknowledged::new(delivered)
             .with_rtt(sample)
             .with_prior_in_flight(prior_in_flight)
-            .with_rate(self.rate.sample(&self.path, Some(&newest.info)))
+            .with_rate(self.rate.sample(&self.path, newest.info.as_ref()))
             .with_udt(report);
         self.cc.on_ack(&self.path, &acknowledged);
         self.update_control();
@@ -103,10 +104,11 @@ impl Sender {
         self.path.in_flight = outstanding.saturating_sub(self.losses.len() as u32);
     }
 
-    /// Handles a NAK. Ranges that were not sent, are reversed or do not ascend are ignored, and so is
-    /// a NAK without new losses.
+    /// Handles a NAK, or a part of one. Ranges that were not sent, are reversed or do not ascend are
+    /// ignored, and so is a NAK without new losses. The first part with some is reported.
     pub(crate) fn on_nak(&mut self, now: Time, nak: &Nak) {
         self.path.now = now;
+        self.nak_reported &= nak.continued;
         let mut first = None;
         let mut packets = 0;
         let mut after = self.acked;
@@ -131,7 +133,7 @@ impl Sender {
         }
         let Some(first) = first else { return };
         self.update_in_flight();
-        if !nak.continued {
+        if !std::mem::replace(&mut self.nak_reported, true) {
             self.report_congestion(Signal::Loss, packets as u32, first);
             // "The lost packet should be sent out immediately" (CUDT::processCtrl).
             self.send_immediately();
@@ -145,7 +147,8 @@ impl Sender {
         let recent = self.path.now - self.path.min_rtt.unwrap_or(Span::ZERO);
         for packet in lost.clone() {
             let sent = &self.in_flight[(packet - self.data_acked) as usize];
-            if sent.retransmitted && sent.info.send_state.sent_at > recent {
+            if sent.retransmitted && sent.info.is_some_and(|info| info.send_state.sent_at > recent)
+            {
                 new += self.losses.insert(from..packet);
                 from = packet + 1;
             }

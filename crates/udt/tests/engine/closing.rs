@@ -2,6 +2,7 @@
 
 use crate::end::{End, config, pair};
 use crate::path::{Conditions, Network};
+use dumbbell_net::Endpoint as _;
 use dumbbell_udt::{
     CloseReason, Config, Connection, Mode, Packet, Role, SendError, Seq, TransportOptions,
 };
@@ -68,6 +69,28 @@ fn unacknowledged_data_is_readable_after_a_shutdown() {
     assert!(before < 14_560);
     server.receive(network.now, &Packet::Shutdown, &[]);
     assert_eq!(before + server.read(&mut [0; 20_000]), 14_560);
+}
+
+#[test]
+fn keep_alives_do_not_hold_a_closing_connection() {
+    let mut network = open(Conditions::CLEAN);
+    let client = network.ends[0].connection().expect("it is open");
+    assert_eq!(client.send(network.now, &[7; 50_000]), Ok(50_000));
+    let deadline = network.now + Span::from_secs(5);
+    client.close_by(deadline);
+    // Nothing is acknowledged.
+    let mut last = None;
+    for ms in 0..=5000 {
+        assert!(client.is_open(), "at {ms} ms");
+        let now = network.now + Span::from_millis(ms);
+        client.receive(now, &Packet::KeepAlive, &[]);
+        while let Some(packet) = client.poll(now) {
+            last = Some(packet);
+        }
+        assert!(client.next_timeout() <= deadline || !client.is_open());
+    }
+    assert_eq!((last, client.close_reason()), (Some(Packet::Shutdown), Some(CloseReason::Closed)));
+    assert!(client.has_unacknowledged());
 }
 
 #[test]

@@ -2,7 +2,8 @@
 
 use crate::end::{End, pair};
 use crate::path::{Conditions, Network};
-use dumbbell_udt::{Mode, SendError, TransportOptions};
+use dumbbell_net::Endpoint as _;
+use dumbbell_udt::{Ack, AckKind, Mode, Nak, Packet, SendError, Seq, TransportOptions};
 use dumbbell_units::Span;
 use std::collections::BTreeSet;
 
@@ -79,6 +80,33 @@ fn expired_messages_are_dropped_and_do_not_block_others() {
         received += numbers.len();
     }
     assert!((100..500).contains(&received), "{received} of 500");
+}
+
+#[test]
+fn packets_that_expired_unsent_are_neither_rtt_samples_nor_delivered() {
+    let ends = pair(&TransportOptions::default(), Mode::Message, 77);
+    let mut network = Network::new(ends, Conditions::CLEAN, 1);
+    network.run_until(Span::from_secs(10), |ends, _| ends.iter().all(End::is_open));
+    network.run_for(Span::from_secs(10));
+    let client = network.ends[0].connection().expect("it is open");
+    let (now, ttl) = (network.now, Some(Span::from_millis(1)));
+    assert_eq!(client.send_message(now, &[7; 100 * 1456], ttl, true), Ok(()));
+    // Within 1 ms, which covers the pacing.
+    let paced = (0..100).map(|n| now + Span::from_micros(10 * n));
+    paced.for_each(|now| while client.poll(now).is_some() {});
+    let before = client.sender_stats();
+    assert_eq!(before.sent, 16, "the initial window");
+    let later = now + Span::from_millis(50);
+    let mut lost = Nak::default();
+    assert!(lost.push(Seq::new(77), Seq::new(77)));
+    client.receive(later, &Packet::Nak(lost), &[]);
+    let dropped = client.poll(later);
+    assert!(matches!(dropped, Some(Packet::DropRequest(_))), "{dropped:?}");
+    let ack = Ack { number: 1, next: Seq::new(177), window: 8192, ..Ack::default() };
+    client.receive(later, &Packet::Ack(AckKind::Full, ack), &[]);
+    let after = client.sender_stats();
+    assert_eq!((after.rtt_sum, after.srtt), (before.rtt_sum, before.srtt));
+    assert_eq!((after.delivered, client.has_unacknowledged()), (16, false));
 }
 
 #[test]

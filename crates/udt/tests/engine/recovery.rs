@@ -310,3 +310,25 @@ fn corrupted_packets_cause_no_panic() {
         });
     }
 }
+
+#[test]
+fn the_first_new_losses_of_a_nak_are_reported_in_whichever_part() {
+    let ends = pair(&TransportOptions::default(), Mode::Stream, 5);
+    let mut network = Network::new(ends, Conditions::CLEAN, 1);
+    network.run_until(Span::from_secs(10), |ends, _| ends.iter().all(End::is_open));
+    let (client, now) = (network.ends[0].connection().expect("it is open"), network.now);
+    assert_eq!(client.send(now, &[7; 16 * 1456]), Ok(16 * 1456));
+    // Within 1 ms, which covers the pacing.
+    let paced = (0..100).map(|n| now + Span::from_micros(10 * n));
+    paced.for_each(|now| while client.poll(now).is_some() {});
+    let ack = Ack { number: 1, next: Seq::new(5 + 8), window: 8192, ..Ack::default() };
+    client.receive(now, &Packet::Ack(AckKind::Full, ack), &[]);
+    // The first part reports packet 2, which is acknowledged by now.
+    for (part, expected) in [(2, 0), (9, 1), (11, 1)] {
+        let mut nak = Nak::default();
+        assert!(nak.push(Seq::new(5 + part), Seq::new(5 + part)));
+        nak.continued = part > 2;
+        client.receive(now, &Packet::Nak(nak), &[]);
+        assert_eq!(client.sender_stats().recoveries, expected, "after packet {part}");
+    }
+}

@@ -175,6 +175,37 @@ fn without_a_key_connections_beyond_the_backlog_are_rejected() {
     Socket::connect(listener.local_addr(), &settings).expect("there is room for one more");
 }
 
+/// A listener, and its connection to a client that acknowledges nothing.
+fn with_deaf_client(settings: &Settings) -> (Listener, Socket) {
+    let listener = Listener::bind((HOST, 0), settings).expect("there is a free port");
+    assert_eq!(idle_clients(listener.local_addr(), 1), 1);
+    let server = listener.accept(None).expect("there is a client");
+    server.send_all(&[7; 100_000]).expect("the send buffer has room");
+    (listener, server)
+}
+
+#[test]
+fn a_connection_that_is_shut_down_ends_after_the_linger() {
+    let (_listener, server) = with_deaf_client(&patient());
+    let error = server.shutdown(Duration::from_millis(100)).expect_err("nothing is acknowledged");
+    assert!(matches!(error, Error::TimedOut | Error::LingerTimeout), "{error}");
+    let closed = server.wait_closed(Duration::from_secs(100));
+    assert!(matches!(closed, Err(Error::LingerTimeout)), "{closed:?}");
+}
+
+#[test]
+fn a_dropped_connection_ends_after_the_linger_of_its_settings() {
+    let settings = Settings { linger: Duration::from_millis(100), ..patient() };
+    let (listener, server) = with_deaf_client(&settings);
+    let (address, until) = (listener.local_addr(), Instant::now() + Duration::from_secs(100));
+    drop((server, listener));
+    // The driver's thread, and with it the port, ends with the last connection.
+    while UdpSocket::bind(address).is_err() {
+        assert!(Instant::now() < until, "the connection does not end");
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
 fn survives_a_flood(packets: u32) {
     let settings = patient();
     let listener = Listener::bind((HOST, 0), &settings).expect("there is a free port");

@@ -31,8 +31,6 @@ ALWAYS_INLINE u64 bw_of(const struct bbr *bbr);
 ALWAYS_INLINE u64 max_bw_of(const struct bbr *bbr);
 /* Whether the flow is in the phase of ProbeBW with a gain above 1. */
 ALWAYS_INLINE bool is_probe_bw_up(const struct bbr *bbr);
-/* The CA state at the last acknowledgement or timeout. */
-ALWAYS_INLINE u8 prev_ca_state(const struct bbr *bbr);
 
 ALWAYS_INLINE void init_version(struct sock *sk, struct bbr *bbr);
 /* The steps of an acknowledgement; bbr_main in ops.h has their order. */

@@ -265,7 +265,7 @@ ALWAYS_INLINE void bound_cwnd(struct sock *sk, u32 limit)
 	snd_cwnd_set(sk, min(tcp_sk(sk)->snd_cwnd, max(limit, MIN_PIPE_CWND)));
 }
 
-/* SaveCwnd. If cwnd is `cut` already, keeps the maximum. */
+/* SaveCwnd. If cwnd is `cut` already, by recovery or ProbeRTT, keeps the maximum. */
 ALWAYS_INLINE void save_cwnd(struct sock *sk, struct bbr_common *f, bool cut)
 {
 	u32 cwnd = tcp_sk(sk)->snd_cwnd;

@@ -40,7 +40,7 @@ ALWAYS_INLINE void check_probe_rtt(struct sock *sk, struct bbr *bbr, const struc
 
 	if (expired && !f->idle_restart && f->state != PROBE_RTT) {
 		f->state = PROBE_RTT;
-		save_cwnd(sk, f, is_recovery(prev_ca_state(bbr)));
+		save_cwnd(sk, f, true);
 		enter_probe_rtt(f, ack);
 		on_enter_probe_rtt(bbr, ack);
 	}

@@ -114,7 +114,7 @@ struct ack {
 	u32 rtt;
 	u8 ca_state;
 	bool is_delayed;
-	bool cwnd_limited;
+	bool window_full;
 	/* The rest is valid only if there is a rate sample. */
 	bool has_rate;
 	bool app_limited;
@@ -168,7 +168,7 @@ ALWAYS_INLINE void read_ack(struct tcp_sock *tp, const struct rate_sample *rs, s
 	ack->losses = rs->losses;
 	ack->rtt = rs->rtt_us >= 0 ? (u32)rs->rtt_us : UNKNOWN_RTT;
 	ack->is_delayed = rs->is_ack_delayed;
-	ack->cwnd_limited = tcp_is_cwnd_limited(tp);
+	ack->window_full = BITFIELD(tp, is_cwnd_limited);
 	if (rs->delivered < 0 || rs->interval_us <= 0)
 		return;
 	ack->has_rate = true;

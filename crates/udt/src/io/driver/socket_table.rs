@@ -273,14 +273,14 @@ mod tests {
     /// A table with connections of the given socket ids.
     fn table(ids: &[u32]) -> SocketTable {
         let driver = Arc::new(DriverHandle::new(Clock::start()).expect("there are sockets").0);
-        let mut table = SocketTable::default();
+        let (mut table, settings) = (SocketTable::default(), Settings::default());
         for &id in ids {
             let local = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
             let peer = SocketAddr::from((Ipv4Addr::LOCALHOST, 1000 + id as u16));
-            let config = Settings::default().config(Time::ZERO, id).expect("they are valid");
+            let config = settings.config(Time::ZERO, id).expect("they are valid");
             let engine = Connection::open(config, Role::Rendezvous, Seq::new(1), Time::ZERO);
             let (ends, crypto) = ((id, local, peer), CryptoState::new(None));
-            let shared = SharedConnection::new(ends, driver.clone(), engine, crypto, Time::MAX);
+            let shared = SharedConnection::new(ends, driver.clone(), engine, crypto, &settings);
             table.insert(Arc::new(shared), None);
         }
         table

@@ -79,7 +79,7 @@ ALWAYS_INLINE void handle_inflight_too_high(struct sock *sk, struct bbr *bbr, co
 /* Whether inflight_longterm limits the flow. */
 ALWAYS_INLINE bool is_inflight_longterm_limiting(struct sock *sk, const struct bbr *bbr, const struct ack *ack)
 {
-	return ack->cwnd_limited && tcp_sk(sk)->snd_cwnd >= bbr->version.bounds.inflight_longterm;
+	return ack->window_full && tcp_sk(sk)->snd_cwnd >= bbr->version.bounds.inflight_longterm;
 }
 
 ALWAYS_INLINE u32 probe_inflight_longterm_upward(struct bbr_version *r, u32 acked, u32 cwnd, bool round_start)

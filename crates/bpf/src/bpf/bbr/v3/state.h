@@ -90,11 +90,6 @@ ALWAYS_INLINE bool is_probe_bw_up(const struct bbr *bbr)
 	return bbr->common.state == PROBE_BW_UP;
 }
 
-ALWAYS_INLINE u8 prev_ca_state(const struct bbr *bbr)
-{
-	return bbr->version.prev_ca_state;
-}
-
 ALWAYS_INLINE bool is_probe_bw(u8 state)
 {
 	return state != STARTUP && state != DRAIN && state != PROBE_RTT;
