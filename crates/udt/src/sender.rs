@@ -69,6 +69,8 @@ pub(crate) struct Sender {
     tail_probes: u32,
     /// Losses before this packet belong to the current loss episode.
     episode_end: u64,
+    /// Packets of `in_flight` that were never sent.
+    unsent: u32,
     /// Whether losses of the current NAK were reported to the algorithm.
     nak_reported: bool,
     rate: RateSampler,
@@ -166,6 +168,7 @@ impl Sender {
             last_activity: now,
             tail_probes: 0,
             episode_end: 0,
+            unsent: 0,
             nak_reported: false,
             rate: RateSampler::new(now),
             // UDT4's initial values.
@@ -320,6 +323,7 @@ impl Sender {
         while self.next <= message.last {
             self.in_flight.push_back(InFlight::default());
             self.next += 1;
+            self.unsent += 1;
         }
         Packet::DropRequest(DropRequest {
             message: message.number,

@@ -61,8 +61,16 @@ impl Sender {
         }
         let prior_in_flight = self.path.in_flight;
         let newest = self.in_flight[advanced as usize - 1];
-        let acked = self.in_flight.drain(..advanced as usize);
-        let delivered = acked.filter(|packet| packet.info.is_some()).count() as u32;
+        let acked = advanced as usize;
+        let unsent = match self.unsent {
+            0 => 0,
+            _ => {
+                self.in_flight.range(..acked).filter(|packet| packet.info.is_none()).count() as u32
+            }
+        };
+        self.in_flight.drain(..acked);
+        self.unsent -= unsent;
+        let delivered = advanced as u32 - unsent;
         self.data_acked = next;
         self.source.release(next);
         self.path.una = next;
