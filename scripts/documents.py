@@ -31,6 +31,8 @@ BLOCK = re.compile(
 )
 MADE = re.compile(r"(<!-- made: ([^>]*) -->\n).*?(<!-- end -->)", re.DOTALL)
 FILE = re.compile(r"# ([\w/-]+\.(?:py|toml))\n")
+PROGRESS = re.compile(r"^.+: \d+%\n", re.MULTILINE)
+"""What a slow machine prints after 30 s without a terminal."""
 
 
 def run(language: str, code: str, folder: Path) -> str:
@@ -48,7 +50,8 @@ def run(language: str, code: str, folder: Path) -> str:
     )
     if done.returncode:
         raise SystemExit(f"an example failed:\n{code}\n{done.stdout}")
-    return "".join(f"{line.rstrip()}\n" for line in done.stdout.strip("\n").splitlines())
+    printed = PROGRESS.sub("", done.stdout)
+    return "".join(f"{line.rstrip()}\n" for line in printed.strip("\n").splitlines())
 
 
 def fresh(text: str, folder: Path) -> str:
