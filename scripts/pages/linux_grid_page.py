@@ -383,9 +383,9 @@ What runs and captures show of them:
   cell (Linux 108, without stops 74). In the second run of `multipath-bbr-2`, with 149 Mbit/s on
   the first path (simulated 598), one packet in a hundred was more than 4 ms late (0.2 and 0.7 ms
   in the other runs).
-- **`marks-fq_codel+cubic-1`: a few marks.** A flow is marked three to eight times in 30 s. When it is
-  decides between 670 and 750 Mbit/s, in the simulator as in Linux, which has the larger values more
-  often. Why is not known.
+- **`marks-fq_codel+cubic-1`: a few marks.** A flow is marked three to eight times in 30 s. When
+  that happens decides between 670 and 750 Mbit/s, in the simulator as in Linux, which has the
+  larger values more often. Why is not known.
 - **`pair-bbr+reno-1`**: stops of 6 ms, as in Linux's runs, reduce Reno's goodput from 32.1 to 29.4
   Mbit/s (Linux 29.9), but then BBR retransmits twice as much as in Linux. No cause is known.
 - **`ports-fast-1`**: all losses are those at the end of slow start. How many depends on hundredths

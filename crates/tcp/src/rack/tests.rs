@@ -144,7 +144,7 @@ fn a_d_sack_widens_the_window_once_per_round_trip() {
     assert_eq!(rack.reo_wnd(&scoreboard, &path), MIN_RTT / 4, "the first flight");
     for round in 2..8 {
         // The packet acknowledged first was sent when the window was widened, the others before.
-        let widened_at = 10 * u64::from(round);
+        let widened_at = 10 * round;
         for (prior_delivered, delivered) in [(0, 0), (9, 4), (1, 9)] {
             rack.on_dsack();
             rack.update_reo_wnd(widened_at - prior_delivered, widened_at + delivered);
