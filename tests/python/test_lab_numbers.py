@@ -22,17 +22,20 @@ if TYPE_CHECKING:
 
 pytestmark = MARKS
 
-MANY = """\
-duration = "3 s"
-seeds = 3
-start_jitter = "500 ms"
-
+LINK = """\
 [[link]]
 name = "bottleneck"
 rate = "10 Mbit/s"
 delay = "10 ms"
 queue = "20 packets"
+"""
 
+MANY = f"""\
+duration = "3 s"
+seeds = 3
+start_jitter = "500 ms"
+
+{LINK}
 [[flow]]
 name = "some"
 cc = "reno"
@@ -44,14 +47,9 @@ cc = "bbr"
 repeat = 3
 """
 
-LOSSY = """\
+LOSSY = f"""\
 duration = "3 s"
-[[link]]
-name = "bottleneck"
-rate = "10 Mbit/s"
-delay = "10 ms"
-queue = "20 packets"
-[[flow]]
+{LINK}[[flow]]
 name = "call"
 cc = "none"
 transport = "udp"

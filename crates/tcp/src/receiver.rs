@@ -15,7 +15,7 @@
 
 use crate::ranges::RangeSet;
 use crate::receive_window::ReceiveWindow;
-use crate::rtt::ticks_between;
+use crate::rtt::{TIMESTAMP_TICK, ticks_between};
 use crate::sack_blocks::SackBlocks;
 use crate::segment::tsval;
 use crate::{Ecn, Flags, Segment, Stack};
@@ -256,7 +256,7 @@ impl Receiver {
         if let Handshake::SynAckSent(at) = self.handshake {
             self.handshake = Handshake::Rtt(now.since(at));
         }
-        if self.ts_recent.wrapping_sub(segment.timestamp) as i32 > 1_000
+        if self.ts_recent.wrapping_sub(segment.timestamp) as i32 > TIMESTAMP_TICK as i32
             && self.paws_discard(segment)
         {
             return;

@@ -138,7 +138,7 @@ pub(crate) fn timestamp(now: Time) -> u32 {
 }
 
 /// A tick of Linux's timestamps, microseconds (`TCP_TS_HZ`).
-const TIMESTAMP_TICK: u32 = 1_000;
+pub(crate) const TIMESTAMP_TICK: u32 = 1_000;
 
 /// How many ticks `earlier` is before `later`, two timestamps.
 pub(crate) fn ticks_between(earlier: u32, later: u32) -> u32 {

@@ -171,10 +171,32 @@ fn a_timer_waits_for_the_whole_jiffies_until_the_next_departure() {
 }
 
 fn open_receiver() -> Receiver {
-    let mut receiver = Receiver::new(Arc::new(Stack { autotuning: false, ..Stack::linux() }));
+    open_receiver_of(Stack::linux())
+}
+
+fn open_receiver_of(stack: Stack) -> Receiver {
+    let mut receiver = Receiver::new(Arc::new(Stack { autotuning: false, ..stack }));
     receiver.handle(at(0), &Segment { flags: Flags::SYN, ..Segment::default() });
     receiver.poll(at(0)).expect("a SYN-ACK");
     receiver
+}
+
+/// Whether a receiver acknowledges each packet at once, which arrive at these times. It has used up the quick
+/// acknowledgements of the start, `start` ms after the handshake, and has acknowledged the last one.
+fn acknowledged_at(stack: Stack, start: u64, times_ms: &[u64]) -> Vec<bool> {
+    let mut receiver = open_receiver_of(stack);
+    let mut number = 0;
+    let mut is_acknowledged = |ms| {
+        receiver.handle(at(ms), &data(number, 0));
+        number += 1;
+        receiver.poll(at(ms)).is_some()
+    };
+    let answers: Vec<bool> = (0..41).map(|_| is_acknowledged(start)).collect();
+    assert!(answers[0] && answers[1] && answers[39] != answers[40]);
+    if !answers[40] {
+        is_acknowledged(start);
+    }
+    times_ms.iter().map(|&ms| is_acknowledged(ms)).collect()
 }
 
 /// A full packet, sent `timestamp` microseconds after the start.
@@ -266,23 +288,9 @@ fn a_recovery_with_an_echo_of_congestion_keeps_its_reduction() {
 /// Linux `tcp_event_data_recv`: the receiver's timeout is 300 ms, thrice the handshake's round-trip time.
 #[test]
 fn quick_acknowledgements_follow_a_gap_longer_than_the_timeout() {
-    let mut receiver = open_receiver();
-    let mut number = 0;
-    let mut is_acknowledged = |ms| {
-        receiver.handle(at(ms), &data(number, 0));
-        number += 1;
-        receiver.poll(at(ms)).is_some()
-    };
-    // They use up the quick acknowledgements at the start.
-    let answers: Vec<bool> = (0..41).map(|_| is_acknowledged(100)).collect();
-    assert!(answers[0] && answers[1] && answers[39] != answers[40]);
-    if !answers[40] {
-        is_acknowledged(100);
-    }
-    assert!(!is_acknowledged(380), "280 ms later");
-    assert!(is_acknowledged(380), "the second packet");
-    assert!(is_acknowledged(700), "320 ms later");
-    assert!(is_acknowledged(700));
+    // 280 ms later, at once, 320 ms later, at once.
+    let answers = acknowledged_at(Stack::linux(), 100, &[380, 380, 700, 700]);
+    assert_eq!(answers, [false, true, true, true]);
 }
 
 /// Linux `tcp_init_transfer`: after more than one SYN was retransmitted the window is one packet, unless the
@@ -356,21 +364,7 @@ fn retransmissions_are_ecn_capable_with_dctcp_only() {
 /// A receiver whose stack's minimum timeout is short finds shorter gaps.
 #[test]
 fn the_gap_before_quick_acknowledgements_follows_the_minimum_timeout() {
-    let stack = Stack { autotuning: false, min_rto_ns: 5_000_000, ..Stack::linux() };
-    let mut receiver = Receiver::new(Arc::new(stack));
-    receiver.handle(at(0), &Segment { flags: Flags::SYN, ..Segment::default() });
-    receiver.poll(at(0)).expect("a SYN-ACK");
-    let mut number = 0;
-    let mut is_acknowledged = |ms| {
-        receiver.handle(at(ms), &data(number, 0));
-        number += 1;
-        receiver.poll(at(ms)).is_some()
-    };
-    let answers: Vec<bool> = (0..41).map(|_| is_acknowledged(1)).collect();
-    if !answers[40] {
-        is_acknowledged(1);
-    }
-    assert!(!is_acknowledged(2));
-    assert!(is_acknowledged(2), "the second packet");
-    assert!(is_acknowledged(20), "18 ms later");
+    let stack = Stack { min_rto_ns: 5_000_000, ..Stack::linux() };
+    // The last one 18 ms later.
+    assert_eq!(acknowledged_at(stack, 1, &[2, 2, 20]), [false, true, true]);
 }
