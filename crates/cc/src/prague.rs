@@ -24,9 +24,10 @@
 //! every 25 ms at most, and `a = (R / 25 ms)^2`, otherwise 1. The marking probability then gives a
 //! rate, whatever the round-trip time is.
 //!
-//! **Pacing.** Packets leave at max(W, packets in flight) per round-trip time, headers included, twice
-//! that in slow start, in bursts of 0.25 ms at most. The window that blocks sending is W rounded up, at
-//! least 2, and approaches it by one packet an acknowledgement.
+//! **Pacing.** The rate is max(W, packets in flight) per round-trip time, headers included, twice that in
+//! slow start, in bursts of 0.25 ms at most. TCP's own pacing counts payload (Linux's too, without the `fq`
+//! qdisc that the module wants), so that packets of 1500 bytes leave 3.6 % faster. The window that blocks
+//! sending is W rounded up, at least 2, and approaches it by one packet an acknowledgement.
 //!
 //! Prague needs packets with ECT(1) and Accurate ECN (`ecn = "l4s"`), and a queue that marks them early.
 //! Without marks it is Reno.

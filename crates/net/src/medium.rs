@@ -14,7 +14,8 @@
 //! drawn for each transmission: 0 to 15 slots (CWmin of the best-effort class). With other stations
 //! that always have something to send, each access is as likely to be theirs as the link's own, so
 //! the number of their transmissions before one of its own is geometric with mean `stations`.
-//! Collisions and frames that are received with errors are not modelled.
+//! Collisions, frames that are received with errors and IEEE 802.11n's limit of 65,535 bytes for a
+//! transmission are not modelled.
 
 use crate::rng::{Rng, Stream};
 use dumbbell_units::{Span, Time};

@@ -285,7 +285,7 @@ impl Receiver {
             self.unacked += 1;
             self.note_time(now);
             if !self.out_of_order.is_empty() {
-                self.ack_out_of_order(now);
+                self.ack_out_of_order(now, ecn_ack_now);
             } else if self.unacked >= 2
                 || self.quick_acks > 0
                 || !self.stack.delayed_ack
@@ -301,7 +301,7 @@ impl Receiver {
             }
         } else {
             self.queue_out_of_order(now, segment.number);
-            self.ack_out_of_order(now);
+            self.ack_out_of_order(now, ecn_ack_now);
         }
     }
 
@@ -386,14 +386,16 @@ impl Receiver {
         }
     }
 
-    /// Acknowledges immediately, or later if compression has begun (`__tcp_ack_snd_check`).
-    fn ack_out_of_order(&mut self, now: Time) {
+    /// Acknowledges immediately, as `ecn_ack_now` asks, or later if compression has begun
+    /// (`__tcp_ack_snd_check`).
+    fn ack_out_of_order(&mut self, now: Time, ecn_ack_now: bool) {
         if self.compressed_ack_rcv_nxt != self.rcv_nxt {
             self.compressed_ack_rcv_nxt = self.rcv_nxt;
             self.dup_ack_counter = 0;
         }
         let in_quickack_mode = self.quick_acks > 0 || !self.stack.delayed_ack;
-        let ack_now = !self.stack.sack_compression
+        let ack_now = ecn_ack_now
+            || !self.stack.sack_compression
             || self.unacked >= 2
             || in_quickack_mode
             || self.compressed_ack >= COMP_SACK_NR;
@@ -416,9 +418,10 @@ impl Receiver {
     ///
     /// - L4S: if a packet is marked and the last one was not (RFC 9768, 3.2.2.5.1). That section's other
     ///   trigger, two marks, is met by the acknowledgement of every second packet.
-    /// - DCTCP: if the mark differs from the last one (RFC 8257, 3.2).
-    /// - Classic: on the first mark and on CWR, as the sender's window may be small then
-    ///   (`__tcp_ecn_check_ce`, `tcp_ecn_accept_cwr`).
+    /// - DCTCP: if the mark differs from the last one (RFC 8257, 3.2), and on CWR.
+    /// - Classic: on the first mark and on CWR, as the sender's window may be small then. A packet that
+    ///   is not ECN-capable is a retransmission, and quick ACKs follow it too (`__tcp_ecn_check_ce`,
+    ///   `tcp_ecn_accept_cwr`).
     #[inline]
     fn update_ecn(&mut self, segment: &Segment) -> bool {
         if self.stack.ecn == Ecn::Off {
@@ -429,14 +432,14 @@ impl Receiver {
             self.marked = self.marked.wrapping_add(u8::from(marked));
             return !std::mem::replace(&mut self.ece, marked) && marked;
         }
+        let cwr = segment.flags.contains(Flags::CWR);
         if self.stack.ecn == Ecn::Accurate {
             self.marked = self.marked.saturating_add(u8::from(marked));
-            return std::mem::replace(&mut self.ece, marked) != marked;
+            return std::mem::replace(&mut self.ece, marked) != marked || cwr;
         }
-        let cwr = segment.flags.contains(Flags::CWR);
         self.ece &= !cwr;
         let first_mark = marked && !self.ece;
-        if first_mark {
+        if first_mark || !marked && !segment.flags.contains(Flags::ECT_0) {
             self.quick_acks = self.quick_acks.max(2);
         }
         self.ece |= marked;
@@ -445,11 +448,10 @@ impl Receiver {
 
     /// The ECN field and echo of an acknowledgement, and its count of marks.
     fn ecn_feedback(&mut self) -> (Flags, u8) {
+        let ect = self.stack.control_ect();
         match self.stack.ecn {
-            Ecn::L4s => (Flags::ECT_1, self.marked),
-            ecn => {
-                // DCTCP's acknowledgements are ECN-capable (`tcp_ca_needs_ecn`).
-                let ect = if ecn == Ecn::Accurate { Flags::ECT_0 } else { Flags::default() };
+            Ecn::L4s => (ect, self.marked),
+            _ => {
                 let ece = if self.ece { Flags::ECE } else { Flags::default() };
                 (ect.with(ece), std::mem::take(&mut self.marked))
             }

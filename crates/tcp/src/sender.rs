@@ -399,10 +399,7 @@ impl Sender {
         Segment {
             timestamp: timestamp(now),
             size: self.stack.control_size(),
-            flags: match self.stack.ecn {
-                Ecn::L4s => Flags::SYN.with(Flags::ECT_1),
-                _ => Flags::SYN,
-            },
+            flags: Flags::SYN.with(self.stack.control_ect()),
             ..Segment::default()
         }
     }

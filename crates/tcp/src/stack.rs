@@ -1,5 +1,6 @@
 //! Named sets of TCP behaviours.
 
+use crate::Flags;
 use dumbbell_units::Span;
 
 /// Receive window that limits no experiment, packets.
@@ -211,6 +212,16 @@ impl Stack {
     /// take 8.
     pub fn control_size(&self) -> u16 {
         if self.timestamps() { 60 } else { 52 }
+    }
+
+    /// The ECN field of a SYN and of acknowledgements: they are ECN-capable with L4S (RFC 9331) and with
+    /// DCTCP (Linux's `tcp_ca_needs_ecn`), not otherwise (RFC 3168, section 6.1.1).
+    pub(crate) fn control_ect(&self) -> Flags {
+        match self.ecn {
+            Ecn::Off | Ecn::Classic => Flags::default(),
+            Ecn::Accurate => Flags::ECT_0,
+            Ecn::L4s => Flags::ECT_1,
+        }
     }
 
     /// Bytes on the wire of an acknowledgement with `blocks` SACK blocks: 8 per block, and 4 for the

@@ -13,19 +13,18 @@ pub(crate) struct Undo {
     undo_retrans: Option<u32>,
     /// Timestamp of the first retransmission.
     retrans_stamp: Option<u32>,
-    /// Whether congestion was echoed in the episode: its reduction stays, whether or not packets were
-    /// lost (`prior_ssthresh` is 0).
+    /// Whether congestion was echoed in the episode or just before: its reduction stays, whether or not
+    /// packets were lost (`prior_ssthresh` is 0).
     keeps_reduction: bool,
 }
 
 impl Undo {
-    /// An episode begins, perhaps with an echo of congestion, with `retrans_out` retransmissions and perhaps
-    /// a tail loss probe in flight
+    /// An episode begins with `retrans_out` retransmissions and perhaps a tail loss probe in flight
     /// (`tcp_init_undo`). While retransmissions are in flight, the next acknowledgement may be for an
     /// original of the episode before.
-    pub(crate) fn init(&mut self, una: u32, retrans_out: u32, probe: bool, ece: bool) {
+    pub(crate) fn init(&mut self, una: u32, retrans_out: u32, probe: bool, keeps_reduction: bool) {
         self.undo_marker = Some(una);
-        self.keeps_reduction = ece;
+        self.keeps_reduction = keeps_reduction;
         let may_be_duplicates = retrans_out + u32::from(probe);
         self.undo_retrans = (may_be_duplicates > 0).then_some(may_be_duplicates);
         if retrans_out == 0 {

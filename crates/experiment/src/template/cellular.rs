@@ -64,7 +64,7 @@ pub(super) fn lte(lte: &Resolved, duration: u64) -> Path {
     let (max, tick) = (per_second("rate"), TICK as f64 / 1e9);
     let deviation = per_second("variation") * tick.sqrt();
     let length = (MAX_LENGTH as f64).min(MAX_OPPORTUNITIES / max * 1e9) as u64;
-    let length = length.min(duration.next_multiple_of(MS)).max(1000 * MS);
+    let length = length.min(duration).max(1000 * MS).next_multiple_of(TICK);
     let mut trace = Vec::new();
     let (mut rate, mut at, mut due) = (max / 2.0, 0, draws.exponential());
     let mut outage = 0.0; // what is left of the time without a rate, ns

@@ -2,8 +2,8 @@
 //! (net/sched/sch_dualpi2.c).
 //!
 //! ECT(1) and CE packets enter the low-latency queue L, all others the Classic queue C. Every
-//! `tupdate` (16 ms) a PI controller updates the base probability `p'`, where `q` is the longer of
-//! the two queueing delays:
+//! `tupdate` (16 ms) a PI controller updates the base probability `p'`, where `q` is the greater
+//! age of the two queues' heads:
 //!
 //! ```text
 //! p' = p' + alpha (q - target) + beta (q - q_last)
@@ -27,7 +27,7 @@
 //! |---|---|
 //! | L: one draw with max(p'_L, p_CL), where p'_L is a ramp from 0.8 to 1.2 ms | a draw with p_CL, then the step |
 //! | Drops and marks are spread evenly (`recur`) | at random |
-//! | `q` is the delay of the packet dequeued last | the age of the head |
+//! | `q` is the age of C's head | the greater age of the two heads |
 //! | - | `p_C` and `p_CL` do not apply with less than two packets queued |
 //! | L's own AQM marks only with more than one packet queued (`Th_len`) | `min_qlen_step`, 0 by default |
 //!

@@ -136,7 +136,7 @@ impl Sender {
     /// count (`tcp_count_delivered`).
     ///
     /// Accurate ECN has a counter, so that a lost acknowledgement loses no mark. An older value than the
-    /// last one comes from a reordered acknowledgement (RFC 9768, section 3.2.2).
+    /// last one comes from a reordered acknowledgement, which delivers nothing (RFC 9768, section 3.2.2).
     #[inline]
     fn ecn_feedback(&mut self, segment: &Segment, delivered: u32) -> (u32, bool) {
         let ece = segment.flags.contains(Flags::ECE);
@@ -146,7 +146,7 @@ impl Sender {
             Ecn::L4s => {}
         }
         let delta = segment.marked.wrapping_sub(self.cep);
-        if delta == 0 || delta >= 128 {
+        if delta == 0 || delta >= 128 && delivered == 0 {
             return (0, false);
         }
         self.cep = segment.marked;

@@ -214,7 +214,9 @@ impl Sender {
         let new_episode = self.path.ca_state != CaState::Cwr;
         self.path.ca_state = CaState::Recovery;
         self.recoveries += 1;
-        self.init_undo(self.tlp.is_some_and(|tlp| tlp.is_retrans), ece);
+        // What is undone then has the window as before, but not what the echo of congestion took.
+        let keeps_reduction = ece || !new_episode;
+        self.init_undo(self.tlp.is_some_and(|tlp| tlp.is_retrans), keeps_reduction);
         if new_episode && self.newly_lost.is_empty() {
             // The episode that has just ended found and reported all losses.
             let seq = u64::from(self.scoreboard.una());
@@ -253,9 +255,10 @@ impl Sender {
     }
 
     /// An episode begins that may be undone.
-    fn init_undo(&mut self, probe: bool, ece: bool) {
+    fn init_undo(&mut self, probe: bool, keeps_reduction: bool) {
         if self.stack.undo {
-            self.undo.init(self.scoreboard.una(), self.scoreboard.retrans_out(), probe, ece);
+            let retrans_out = self.scoreboard.retrans_out();
+            self.undo.init(self.scoreboard.una(), retrans_out, probe, keeps_reduction);
         }
     }
 
@@ -268,6 +271,7 @@ impl Sender {
         self.post_recovery_cwnd = None;
         self.rack.reset_loss_cursor(&self.scoreboard);
         if restores {
+            self.cwr_pending = false; // `tcp_ecn_withdraw_cwr`
             self.cc.on_spurious_loss(&self.path);
             self.update_control();
         }

@@ -35,7 +35,7 @@ impl Sender {
         Segment {
             timestamp: timestamp(now),
             size: self.stack.third_ack_size(),
-            flags: Flags::ACK,
+            flags: Flags::ACK.with(self.stack.control_ect()),
             ..Segment::default()
         }
     }

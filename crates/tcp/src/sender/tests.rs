@@ -368,3 +368,86 @@ fn the_gap_before_quick_acknowledgements_follows_the_minimum_timeout() {
     // The last one 18 ms later.
     assert_eq!(acknowledged_at(stack, 1, &[2, 2, 20]), [false, true, true]);
 }
+
+/// Linux `tcp_enter_recovery`: `prior_ssthresh` stays 0 in a recovery that begins in CWR.
+#[test]
+fn an_undone_recovery_keeps_the_reduction_for_ecn_before_it() {
+    let mut sender = connected(Stack { ecn: Ecn::Classic, ..Stack::linux() });
+    sender.handle(at(200), &ack(1, 100, &[], Flags::ECE));
+    assert_eq!(sender.path.ca_state, CaState::Cwr);
+    let ssthresh = sender.control.ssthresh;
+    sender.handle(at(200), &ack(1, 100, &[(2, 6)], Flags::default()));
+    let now = sender.next_timeout();
+    while sender.poll(now).is_some() {}
+    assert_eq!(sender.path.ca_state, CaState::Recovery);
+    sender.handle(now, &ack(sender.high_seq, 100, &[], Flags::default()));
+    assert_eq!((sender.path.ca_state, sender.spurious), (CaState::Open, 1));
+    assert!(!sender.undo.restores() && sender.control.ssthresh <= ssthresh);
+}
+
+/// Linux `tcp_undo_cwnd_reduction`: `tcp_ecn_withdraw_cwr`.
+#[test]
+fn an_undone_recovery_does_not_report_its_reduction() {
+    let mut sender = connected(Stack { ecn: Ecn::Classic, ..Stack::linux() });
+    let now = recover_packet_0(&mut sender);
+    assert!(sender.cwr_pending);
+    sender.handle(at(now + 1), &ack(10, 100, &[], Flags::default()));
+    assert!(sender.spurious == 1 && !sender.cwr_pending);
+}
+
+/// RFC 9768, section 3.2.2.5.2: an acknowledgement that delivers packets is new.
+#[test]
+fn marks_of_more_than_half_the_counter_count_if_packets_are_delivered() {
+    let mut sender = connected(Stack { ecn: Ecn::L4s, ..Stack::linux() });
+    sender.handle(at(200), &Segment { marked: 200, ..ack(3, 100, &[], Flags::default()) });
+    assert_eq!(sender.path.marked, 200);
+    sender.handle(at(200), &Segment { marked: 199, ..ack(3, 100, &[], Flags::default()) });
+    assert_eq!(sender.path.marked, 200, "an older one");
+}
+
+/// Linux `tcp_ecn_send_syn` and `tcp_ca_needs_ecn`; RFC 9331, section 4.1; RFC 3168, section 6.1.1.
+#[test]
+fn a_syn_is_ecn_capable_with_dctcp_and_l4s_only() {
+    for (ecn, ect) in [
+        (Ecn::Off, Flags::default()),
+        (Ecn::Classic, Flags::default()),
+        (Ecn::Accurate, Flags::ECT_0),
+        (Ecn::L4s, Flags::ECT_1),
+    ] {
+        let mut sender = Sender::new(SenderConfig::of(Stack { ecn, ..Stack::linux() }, "reno"));
+        let syn = sender.poll(Time::ZERO).expect("a SYN");
+        assert_eq!(syn.flags, Flags::SYN.with(ect), "{ecn:?}");
+    }
+}
+
+/// Which of these packets a receiver acknowledges at once, which follow 29 with `Flags::ECT_0` without a gap.
+fn answers_to(ecn: Ecn, packets: &[(u32, Flags)]) -> Vec<bool> {
+    let mut receiver = open_receiver_of(Stack { ecn, ..Stack::linux() });
+    let mut answer = |number, flags| {
+        receiver.handle(at(1), &Segment { flags, ..data(number, 0) });
+        receiver.poll(at(1)).is_some()
+    };
+    let before: Vec<bool> = (0..30).map(|number| answer(number, Flags::ECT_0)).collect();
+    assert_eq!(before[28..], [false, true]);
+    packets.iter().map(|&(number, flags)| answer(number, flags)).collect()
+}
+
+/// Linux `__tcp_ack_snd_check` (`ICSK_ACK_NOW`) and `tcp_ecn_accept_cwr`.
+#[test]
+fn a_change_of_marks_is_acknowledged_at_once_behind_a_gap_too() {
+    let (plain, marked) = (Flags::ECT_0, Flags::ECT_0.with(Flags::CE));
+    let gap = [31, 32, 33, 34].map(|number| (number, plain));
+    let answers = answers_to(Ecn::Accurate, &[&gap[..], &[(35, marked), (36, marked)]].concat());
+    assert_eq!(answers, [true, true, true, false, true, false]);
+    assert_eq!(answers_to(Ecn::Accurate, &[(30, plain.with(Flags::CWR))]), [true]);
+}
+
+/// Linux `__tcp_ecn_check_ce`: "it is probably a retransmit".
+#[test]
+fn quick_acks_follow_a_packet_that_is_not_ecn_capable() {
+    let packets = [(30, Flags::default()), (31, Flags::ECT_0), (32, Flags::ECT_0)];
+    assert_eq!(answers_to(Ecn::Classic, &packets), [true, true, false]);
+    assert_eq!(answers_to(Ecn::Off, &packets.map(|(number, _)| (number, Flags::default()))), [
+        false, true, false
+    ]);
+}
