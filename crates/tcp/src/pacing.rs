@@ -7,8 +7,9 @@ use dumbbell_units::{Rate, Span, Time};
 
 /// Packets at the start of a connection of which all but the last leave unpaced.
 const UNPACED_PACKETS: u64 = 10;
-/// Maximum burst by segmentation offload, bytes.
-pub(crate) const GSO_MAX_SIZE: f64 = 65_536.0;
+/// Maximum burst by segmentation offload, bytes: 64 KiB less the longest header and 1
+/// (`sk_dst_gso_max_size`; `MAX_TCP_HEADER` is 320).
+pub(crate) const GSO_MAX_SIZE: f64 = 65_215.0;
 /// Duration of a burst at the pacing rate: 2^-10 s (`sk_pacing_shift`).
 const BURST_TIME: f64 = 1.0 / 1024.0;
 /// Minimum burst, packets (`tcp_min_tso_segs`).
@@ -50,7 +51,7 @@ pub(crate) fn tso_autosize(
     }
     // Short paths add 64 kB, halved for each 512 us of round trip (`tcp_tso_rtt_log`).
     let halvings = (min_rtt.as_micros() >> 9).min(31) as i32;
-    let near = if halvings < 17 { GSO_MAX_SIZE / f64::from(1 << halvings) } else { 0.0 };
+    let near = f64::from(GSO_MAX_SIZE as u32 >> halvings);
     let bytes = (rate.bytes_per_sec() * BURST_TIME + near).min(GSO_MAX_SIZE);
     let packets = (bytes / f64::from(stack.mss)) as u32;
     packets

@@ -37,6 +37,8 @@ pub(crate) struct Rack {
     segment: Option<(Time, u32)>,
     /// Its round-trip time (RACK.rtt).
     rtt: Span,
+    /// A packet was delivered since losses were last looked for (Linux `rack.advanced`).
+    advanced: bool,
     /// Packets were delivered out of order (RACK.reordering_seen).
     reordering_seen: bool,
     /// Maximum number of packets that overtook one (Linux `tp->reordering`).
@@ -61,6 +63,7 @@ impl Rack {
         Rack {
             segment: None,
             rtt: Span::ZERO,
+            advanced: false,
             reordering_seen: false,
             reordering: 0,
             reo_wnd_mult: 1,
@@ -80,6 +83,7 @@ impl Rack {
         if packet.ever_retransmitted() && path.min_rtt.is_some_and(|min| rtt < min) {
             return;
         }
+        self.advanced = true;
         self.rtt = rtt;
         keep_last_sent(&mut self.segment, number, packet);
     }
@@ -88,6 +92,14 @@ impl Rack {
     pub(crate) fn update_reordering(&mut self, overtaken_by: u32) {
         self.reordering_seen = true;
         self.reordering = self.reordering.max(overtaken_by);
+    }
+
+    /// A timeout with `sacked_out` packets SACKed, outside of an episode: if these are many, the degree of
+    /// reordering is overestimated (`tcp_enter_loss`).
+    pub(crate) fn limit_reordering(&mut self, sacked_out: u32) {
+        if sacked_out >= DUP_THRESH {
+            self.reordering = self.reordering.min(DUP_THRESH);
+        }
     }
 
     /// Whether packets are overtaken by more than DupThresh others.
@@ -156,6 +168,12 @@ impl Rack {
         }
         let quarter = path.min_rtt.unwrap_or(Span::ZERO) / 4;
         (quarter * self.reo_wnd_mult).min(path.srtt.unwrap_or(Span::ZERO))
+    }
+
+    /// Whether an acknowledgement may show losses: a packet was delivered since the last time, or a
+    /// reduction was undone (Linux `tcp_rack_mark_lost`; in the RFC every acknowledgement may).
+    pub(crate) fn take_advanced(&mut self) -> bool {
+        std::mem::take(&mut self.advanced)
     }
 
     /// Marks the packets that are lost by now and appends them to `lost` (step 5). Returns the time
@@ -250,8 +268,9 @@ impl Rack {
         }
     }
 
-    /// Loss marks were removed: checks all packets again.
+    /// A reduction was undone: checks all packets again (`tcp_undo_cwnd_reduction`).
     pub(crate) fn reset_loss_cursor(&mut self, scoreboard: &Scoreboard) {
+        self.advanced = true;
         self.loss_cursor = scoreboard.una();
     }
 

@@ -89,7 +89,17 @@ impl ReceiveWindow {
         self.rcv_ssthresh
     }
 
+    /// Whether packets out of order occupy more than half of the buffer: no acknowledgement is quick then
+    /// (`__tcp_select_window`).
+    #[inline]
+    pub(crate) fn is_half_full(&self) -> bool {
+        self.queued > 0 && self.free_space() < self.window_clamp / 2
+    }
+
     fn window(&self, stack: &Stack) -> u32 {
+        if self.free_space() < self.window_clamp / 16 {
+            return 0; // `__tcp_select_window`
+        }
         let window = self.rcv_ssthresh.min(self.free_space());
         let (mss, most) = (u64::from(stack.mss), u64::from(u16::MAX) << self.scale);
         if u64::from(window) * mss > most { (most / mss) as u32 } else { window }

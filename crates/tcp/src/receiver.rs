@@ -261,6 +261,9 @@ impl Receiver {
         {
             return;
         }
+        // Of what is not sent yet; an acknowledgement that is compressed reports no duplicate
+        // (`tcp_data_queue`).
+        self.dsack = NO_PACKET;
         let ecn_ack_now = self.update_ecn(segment);
         let payload = segment.size - self.stack.header;
         if payload != self.stack.mss {
@@ -294,14 +297,15 @@ impl Receiver {
             {
                 self.reply = Some(Flags::default());
             } else {
-                self.ack_at = now + Span::from_nanos(self.stack.delayed_ack_ns);
+                self.ack_at = self.stack.expiry(now, Span::from_nanos(self.stack.delayed_ack_ns));
             }
             if self.stack.autotuning {
                 self.read(now, arrived);
             }
         } else {
-            self.queue_out_of_order(now, segment.number);
-            self.ack_out_of_order(now, ecn_ack_now);
+            if self.queue_out_of_order(now, segment.number) {
+                self.ack_out_of_order(now, ecn_ack_now);
+            }
         }
     }
 
@@ -316,6 +320,7 @@ impl Receiver {
         if segment.number < self.rcv_nxt {
             self.report_duplicate(segment.number);
         }
+        self.acknowledge_without_data();
         self.reply = Some(Flags::default());
         true
     }
@@ -338,6 +343,7 @@ impl Receiver {
         }
         self.window.on_read(now, self.rcv_nxt, packets, &self.stack);
         if reply.is_some() && self.window.has_doubled(self.rcv_nxt, &self.stack) {
+            self.acknowledge_without_data();
             self.reply = Some(Flags::default());
         }
     }
@@ -359,10 +365,16 @@ impl Receiver {
         self.rcv_nxt - before
     }
 
-    /// A packet arrived that is not the next one (`tcp_data_queue_ofo`).
-    fn queue_out_of_order(&mut self, now: Time, number: u32) {
+    /// A packet arrived that is not the next one (`tcp_data_queue_ofo`). Returns whether its
+    /// acknowledgement is due: not if it ended the compression of those before it
+    /// (`tcp_sack_compress_send_ack`).
+    fn queue_out_of_order(&mut self, now: Time, number: u32) -> bool {
         if number < self.rcv_nxt {
-            return self.report_duplicate(number);
+            if number + 1 < self.last_ack_sent {
+                self.acknowledge_without_data();
+            }
+            self.report_duplicate(number);
+            return true;
         }
         let mut is_new = false;
         self.out_of_order.insert(number, number + 1, |_, _| is_new = true);
@@ -371,10 +383,21 @@ impl Receiver {
         } else {
             self.dsack = number;
         }
-        if self.compressed_ack > 0 && self.sack_blocks.index_of(number) >= SACK_BLOCKS_EXPECTED {
+        let ends_compression =
+            self.compressed_ack > 0 && self.sack_blocks.index_of(number) >= SACK_BLOCKS_EXPECTED;
+        if ends_compression {
             self.pending_ack = Some(Box::new(self.build_ack(now, Flags::default())));
         }
         self.sack_blocks.add(number);
+        !ends_compression
+    }
+
+    /// The next acknowledgement is of no new data, so that it uses no quick ACK, unless one is due anyway
+    /// (`tcp_dec_quickack_mode`).
+    fn acknowledge_without_data(&mut self) {
+        if self.ack_at == Time::MAX && self.reply.is_none() {
+            self.quick_acks = self.quick_acks.saturating_add(1);
+        }
     }
 
     /// A packet was queued out of order (`tcp_grow_window`).
@@ -498,6 +521,9 @@ impl Receiver {
             false => self.stack.ack_size(blocks),
         };
         self.unacked = 0;
+        if self.window.is_half_full() {
+            self.quick_acks = 0;
+        }
         // The SYN-ACK uses no quick ACK: counting begins with data (`tcp_event_data_recv`).
         if !flags.contains(Flags::SYN) {
             self.quick_acks = self.quick_acks.saturating_sub(1);
@@ -538,3 +564,6 @@ impl Endpoint for Receiver {
         self.ack_at
     }
 }
+
+#[cfg(test)]
+mod tests;

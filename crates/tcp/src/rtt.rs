@@ -20,6 +20,8 @@ const MAX_RTO: Span = Span::from_secs(120);
 #[derive(Clone, Debug)]
 pub(crate) struct RttEstimator {
     min_rto: Span,
+    /// A jiffy, or 0.
+    tick: Span,
     rule: RtoRule,
     srtt: Option<Span>,
     /// Smoothed mean deviation.
@@ -36,9 +38,10 @@ pub(crate) struct RttEstimator {
 }
 
 impl RttEstimator {
-    pub(crate) fn new(min_rto: Span, rule: RtoRule) -> RttEstimator {
+    pub(crate) fn new(min_rto: Span, rule: RtoRule, tick: Span) -> RttEstimator {
         RttEstimator {
             min_rto,
+            tick,
             rule,
             srtt: None,
             mdev: Span::ZERO,
@@ -67,7 +70,7 @@ impl RttEstimator {
         self.min
     }
 
-    /// The retransmission timeout, with exponential backoff.
+    /// The retransmission timeout, with exponential backoff from whole jiffies on.
     pub(crate) fn rto(&self) -> Span {
         let base = match self.srtt {
             None => INITIAL_RTO,
@@ -76,7 +79,17 @@ impl RttEstimator {
                 RtoRule::Rfc6298 => (srtt + self.mdev * 4).max(self.min_rto),
             },
         };
+        let base = if self.backoff > 0 { self.whole_jiffies(base) } else { base };
         (base * (1 << self.backoff)).min(MAX_RTO)
+    }
+
+    /// A timeout in whole jiffies, as Linux keeps it (`__tcp_set_rto`), if there are any. Timers round up
+    /// all the same.
+    pub(crate) fn whole_jiffies(&self, timeout: Span) -> Span {
+        match self.tick.as_nanos() {
+            0 => timeout,
+            tick => Span::from_nanos(timeout.as_nanos().next_multiple_of(tick)),
+        }
     }
 
     /// The timer expired: doubles the timeout (RFC 6298, 5.5).
@@ -164,7 +177,7 @@ mod tests {
     use super::*;
 
     fn estimator() -> RttEstimator {
-        RttEstimator::new(Span::from_millis(200), RtoRule::Linux)
+        RttEstimator::new(Span::from_millis(200), RtoRule::Linux, Span::ZERO)
     }
 
     #[test]
@@ -182,10 +195,10 @@ mod tests {
 
     #[test]
     fn the_minimum_of_rfc_6298_applies_to_the_whole_timeout() {
-        let mut rtt = RttEstimator::new(Span::from_secs(1), RtoRule::Rfc6298);
+        let mut rtt = RttEstimator::new(Span::from_secs(1), RtoRule::Rfc6298, Span::ZERO);
         rtt.update(Span::from_millis(100), 0, 10);
         assert_eq!(rtt.rto(), Span::from_secs(1));
-        let mut rtt = RttEstimator::new(Span::from_secs(1), RtoRule::Rfc6298);
+        let mut rtt = RttEstimator::new(Span::from_secs(1), RtoRule::Rfc6298, Span::ZERO);
         rtt.update(Span::from_millis(600), 0, 10);
         assert_eq!(rtt.rto(), Span::from_millis(600 + 4 * 300));
     }
@@ -193,7 +206,7 @@ mod tests {
     #[test]
     fn a_sample_far_below_srtt_raises_the_deviation_by_rule() {
         for (rule, deviation_us) in [(RtoRule::Rfc6298, 350_000), (RtoRule::Linux, 306_250)] {
-            let mut rtt = RttEstimator::new(Span::from_millis(200), rule);
+            let mut rtt = RttEstimator::new(Span::from_millis(200), rule, Span::ZERO);
             rtt.update(Span::from_millis(600), 0, 10);
             rtt.update(Span::from_millis(100), 1, 11);
             assert_eq!(rtt.mdev, Span::from_micros(deviation_us), "{rule:?}");
@@ -215,6 +228,18 @@ mod tests {
             rtt.update(Span::from_millis(100), una, una + 10);
         }
         assert_eq!(rtt.rto(), Span::from_millis(300));
+    }
+
+    /// Linux `__tcp_set_rto`: 226.5 ms are 57 jiffies of 4 ms.
+    #[test]
+    fn the_timeout_that_is_doubled_is_of_whole_jiffies() {
+        let mut rtt =
+            RttEstimator::new(Span::from_millis(200), RtoRule::Linux, Span::from_millis(4));
+        rtt.update(Span::from_micros(26_500), 0, 10);
+        assert_eq!(rtt.rto(), Span::from_micros(226_500), "timers round it up");
+        rtt.back_off();
+        rtt.back_off();
+        assert_eq!(rtt.rto(), Span::from_millis(4 * 228));
     }
 
     #[test]

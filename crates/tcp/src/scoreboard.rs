@@ -172,17 +172,20 @@ impl Scoreboard {
 
     /// Acknowledges all packets below `ack`. Calls `delivered(number, packet, count)` for those that
     /// were not SACKed. A run of packets never SACKed, lost or retransmitted is reported as its
-    /// first packet, with count 1, and its last, which counts for the rest.
+    /// first packet, with count 1, and its last, which counts for the rest. Returns whether one was SACKed
+    /// and ever retransmitted.
     #[inline(always)]
     pub(crate) fn acknowledge(
         &mut self,
         ack: u32,
         mut delivered: impl FnMut(u32, &SentPacket, u32),
-    ) {
+    ) -> bool {
+        let mut retrans_sacked = false;
         while self.una < ack.min(self.first_clean) {
             let number = self.una;
             if self.packet(number).has(PacketFlags::SACKED) {
                 self.sacked_out -= 1;
+                retrans_sacked |= self.packet(number).ever_retransmitted();
             } else {
                 delivered(number, self.packet(number), 1);
                 self.leave_network(number);
@@ -198,6 +201,7 @@ impl Scoreboard {
             }
         }
         self.sacked.remove_below(ack);
+        retrans_sacked
     }
 
     /// Removes a delivered packet from `lost_out` and `retrans_out`.

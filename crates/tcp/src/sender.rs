@@ -29,7 +29,7 @@ use crate::rtt::{RttEstimator, rtt_from_tsecr, timestamp};
 use crate::scoreboard::Scoreboard;
 use crate::send_buffer::SendBuffer;
 use crate::undo::Undo;
-use crate::{Ecn, Flags, Segment, Stack};
+use crate::{Flags, Segment, Stack};
 use dumbbell_cc::{
     Algorithm, CongestionControl, CongestionEvent, ControlParameters, Metric, Path, RateSampler,
     SenderStats,
@@ -196,7 +196,7 @@ pub struct Sender {
 }
 
 #[cfg(target_pointer_width = "64")]
-const _: () = assert!(size_of::<Sender>() == 1144);
+const _: () = assert!(size_of::<Sender>() == 1152);
 
 impl Sender {
     /// Prefetches the sender's own cache lines.
@@ -235,7 +235,11 @@ impl Sender {
             established_at: start,
             path,
             scoreboard: Scoreboard::new(),
-            rtt: RttEstimator::new(Span::from_nanos(stack.min_rto_ns), stack.rto),
+            rtt: RttEstimator::new(
+                Span::from_nanos(stack.min_rto_ns),
+                stack.rto,
+                Span::from_nanos(stack.tick_ns),
+            ),
             rtt_sum: (0.0, 0),
             rate: RateSampler::new(start),
             rack: Rack::new(),

@@ -1,7 +1,7 @@
 //! Named sets of TCP behaviours.
 
 use crate::Flags;
-use dumbbell_units::Span;
+use dumbbell_units::{Span, Time};
 
 /// Receive window that limits no experiment, packets.
 const LARGE_WINDOW: u32 = 1 << 20;
@@ -212,6 +212,24 @@ impl Stack {
     /// take 8.
     pub fn control_size(&self) -> u16 {
         if self.timestamps() { 60 } else { 52 }
+    }
+
+    /// When a timer of `delay` expires that is set at `now`. Linux counts jiffies, rounded up, and the
+    /// jiffy that has begun does not count. From 63 jiffies on a timer waits for a multiple of 8 jiffies,
+    /// from 504 on for one of 64, and so on (`calc_wheel_index`).
+    #[inline]
+    pub(crate) fn expiry(&self, now: Time, delay: Span) -> Time {
+        let jiffy = self.tick_ns;
+        if jiffy == 0 {
+            return now + delay;
+        }
+        let jiffies = delay.as_nanos().div_ceil(jiffy);
+        let mut level = 0;
+        while jiffies >= 63 << level {
+            level += 3;
+        }
+        let expires = now.as_nanos() / jiffy + jiffies;
+        Time::from_nanos((((expires >> level) + 1) << level) * jiffy)
     }
 
     /// The ECN field of a SYN and of acknowledgements: they are ECN-capable with L4S (RFC 9331) and with

@@ -27,9 +27,11 @@ impl Undo {
         self.keeps_reduction = keeps_reduction;
         let may_be_duplicates = retrans_out + u32::from(probe);
         self.undo_retrans = (may_be_duplicates > 0).then_some(may_be_duplicates);
-        if retrans_out == 0 {
-            self.retrans_stamp = None;
-        }
+    }
+
+    /// No retransmission is outstanding: the next one is the first (`tcp_retrans_stamp_cleanup`).
+    pub(crate) fn forget_first_retransmission(&mut self) {
+        self.retrans_stamp = None;
     }
 
     /// The episode was undone, or another began that cannot be undone.

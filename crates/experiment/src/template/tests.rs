@@ -126,9 +126,12 @@ fn the_rate_of_lte_does_the_brownian_motion_of_sprout() {
 
 #[test]
 fn times_of_lte_never_decrease_whatever_the_duration_and_the_rate() {
-    for (text, milliseconds) in
-        [("lte", 10_250), ("lte", 10_259), ("lte(rate=110 Mbit/s)", 60_000), ("lte(rate=70 Mbit/s)", 90_000)]
-    {
+    for (text, milliseconds) in [
+        ("lte", 10_250),
+        ("lte", 10_259),
+        ("lte(rate=110 Mbit/s)", 60_000),
+        ("lte(rate=70 Mbit/s)", 90_000),
+    ] {
         let lte = resolve(&json!(text)).expect(text);
         let trace = path(&lte, milliseconds * MS).expect(text).trace;
         assert!(trace.is_sorted(), "{text} for {milliseconds} ms");

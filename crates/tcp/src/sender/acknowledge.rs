@@ -15,7 +15,7 @@ use super::fastretrans_alert::congestion;
 use crate::prr::Prr;
 use crate::rack::{Rack, keep_last_sent};
 use crate::rtt::{is_tick_before, rtt_from_tsecr, timestamp};
-use crate::sent_packet::SentPacket;
+use crate::sent_packet::{PacketFlags, SentPacket};
 use crate::{Ecn, Flags, Segment};
 use dumbbell_cc::{Ack, CongestionControl, Path, RateSample, Signal};
 use dumbbell_units::{Span, Time};
@@ -39,8 +39,8 @@ pub(super) struct AckSummary {
     pub(super) una_advanced: bool,
     /// Packets were newly acknowledged selectively (`FLAG_DATA_SACKED`).
     pub(super) data_sacked: bool,
-    /// A retransmitted packet was acknowledged cumulatively (`FLAG_RETRANS_DATA_ACKED`). Which of
-    /// its transmissions arrived is unknown.
+    /// A retransmitted packet was acknowledged cumulatively (`FLAG_RETRANS_DATA_ACKED`), perhaps after
+    /// a SACK. Which of its transmissions arrived is unknown.
     retrans_data_acked: bool,
     /// A packet of this episode that was never retransmitted was delivered
     /// (`FLAG_ORIG_SACK_ACKED`).
@@ -73,6 +73,14 @@ fn ascending(blocks: impl Iterator<Item = (u32, u32)>) -> impl Iterator<Item = (
     sorted.into_iter().take(count)
 }
 
+/// Whether the first block of an acknowledgement, of packet `number`, reports a duplicate: it is below
+/// the acknowledgement or inside the second block (RFC 2883, section 4; `tcp_check_dsack`).
+#[cold]
+fn is_duplicate(segment: &Segment, number: u32) -> bool {
+    number < segment.number
+        || segment.blocks().nth(1).is_some_and(|(start, end)| (start..end).contains(&number))
+}
+
 /// Extends a pair of first and last send time.
 #[inline]
 fn record_send_time(range: &mut Option<(Time, Time)>, sent_at: Time) {
@@ -88,6 +96,9 @@ impl Sender {
     pub(super) fn on_acknowledgement(&mut self, segment: &Segment) {
         if segment.number > self.scoreboard.next_seq() {
             return; // It acknowledges packets that were never sent (RFC 9293, 3.10.7.4).
+        }
+        if segment.number < self.scoreboard.una() {
+            return self.on_old_acknowledgement(segment);
         }
         let prior_in_flight = self.path.in_flight;
         self.window_end = self.window_end.max(segment.number.saturating_add(segment.window()));
@@ -128,6 +139,19 @@ impl Sender {
         if summary.delivered > 0 || lost > 0 {
             self.cong_control(&summary, lost, marked, rtt, prior_in_flight, rate);
         }
+    }
+
+    /// An acknowledgement was overtaken by a later one: only its SACK blocks count (`tcp_ack`, `old_ack`).
+    #[cold]
+    fn on_old_acknowledgement(&mut self, segment: &Segment) {
+        if segment.blocks().next().is_none() {
+            return;
+        }
+        let mut summary = AckSummary::default();
+        self.update_scoreboard(segment, &mut summary);
+        self.path.delivered += u64::from(summary.delivered);
+        self.path.in_flight = self.scoreboard.in_flight();
+        self.fastretrans_alert(segment, &summary, false);
     }
 
     /// The number of packets newly reported as marked, and whether the acknowledgement echoes congestion.
@@ -203,10 +227,14 @@ impl Sender {
     #[inline(always)]
     fn update_scoreboard(&mut self, segment: &Segment, summary: &mut AckSummary) {
         let mut blocks = segment.blocks();
-        if segment.flags.contains(Flags::DSACK) {
-            let duplicate = blocks.next();
-            summary.dsack = duplicate.is_some_and(|(number, _)| self.on_dsack(number));
+        let mut reordered = None;
+        if segment.flags.contains(Flags::DSACK)
+            && let Some((number, _)) = blocks.next()
+            && is_duplicate(segment, number)
+        {
+            summary.dsack = self.on_dsack(number);
             summary.delivered += u32::from(summary.dsack);
+            reordered = summary.dsack.then_some(number).filter(|&number| self.was_late(number));
         }
         let Sender { scoreboard, rack, path, high_seq, stack, .. } = self;
         let highest_sacked = scoreboard.highest_sacked();
@@ -222,9 +250,12 @@ impl Sender {
                 }
             });
         }
+        if let Some(number) = reordered {
+            rack.update_reordering(scoreboard.highest_sacked() - number);
+        }
         summary.prior_una = scoreboard.una();
         summary.una_advanced = segment.number > summary.prior_una;
-        scoreboard.acknowledge(segment.number, |number, packet, count| {
+        let retrans_sacked = scoreboard.acknowledge(segment.number, |number, packet, count| {
             summary.delivered += count;
             keep_last_sent(&mut summary.last_sent, number, packet);
             // An echoed timestamp from before the retransmission is the original's
@@ -243,6 +274,18 @@ impl Sender {
                 }
             }
         });
+        summary.retrans_data_acked |= retrans_sacked;
+    }
+
+    /// Whether packet `number`, of which a duplicate arrived, is acknowledged selectively: its original and
+    /// its retransmission arrived after later packets (`tcp_sacktag_one`).
+    #[cold]
+    fn was_late(&self, number: u32) -> bool {
+        let is_outstanding = (self.scoreboard.una()..self.scoreboard.next_seq()).contains(&number);
+        is_outstanding && {
+            let packet = self.scoreboard.packet(number);
+            packet.has(PacketFlags::SACKED) && packet.ever_retransmitted()
+        }
     }
 
     /// The receiver reported that packet `number` arrived twice: the spurious retransmission is delivered.

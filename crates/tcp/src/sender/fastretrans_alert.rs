@@ -52,7 +52,12 @@ impl Sender {
             // seen the CWR flag.
             CaState::Cwr if self.scoreboard.una() > self.high_seq => self.end_episode(),
             CaState::Cwr => {}
-            CaState::Open | CaState::Disorder => self.try_undo_dsack(),
+            CaState::Open | CaState::Disorder => {
+                if self.path.ca_state == CaState::Open {
+                    self.undo.forget_first_retransmission();
+                }
+                self.try_undo_dsack();
+            }
         }
         let prior_retrans = self.scoreboard.retrans_out();
         let waits = self.identify_packet_loss();
@@ -73,11 +78,22 @@ impl Sender {
     /// No loss was found outside of an episode (`tcp_try_to_open`).
     fn try_to_open(&mut self, ece: bool) {
         self.newly_lost.clear();
+        self.clean_retrans_stamp();
         if ece {
             return self.enter_cwr();
         }
         let disorder = self.scoreboard.sacked_out() + self.scoreboard.retrans_out() > 0;
         self.path.ca_state = if disorder { CaState::Disorder } else { CaState::Open };
+    }
+
+    /// Forgets when the first retransmission was made if none is outstanding (`tcp_any_retrans_done`).
+    fn clean_retrans_stamp(&mut self) {
+        let Sender { scoreboard, undo, .. } = self;
+        let is_head_retransmitted = scoreboard.packets_out() > 0
+            && scoreboard.packet(scoreboard.una()).ever_retransmitted();
+        if scoreboard.retrans_out() == 0 && !is_head_retransmitted {
+            undo.forget_first_retransmission();
+        }
     }
 
     /// The episode's packets are acknowledged: undoes its reduction if it was spurious, and ends it
@@ -140,14 +156,13 @@ impl Sender {
         }
     }
 
-    /// Marks the packets that are lost by now, and arms the reordering timer if others may become so.
-    /// Returns whether it did.
+    /// An acknowledgement arrived: marks the packets that are lost by now, and arms the reordering timer
+    /// if others may become so. Returns whether it did.
     fn identify_packet_loss(&mut self) -> bool {
         self.newly_lost.clear();
         let reo_timeout = match self.stack.loss_detection {
-            LossDetection::Rack => {
-                self.rack.detect_loss(&mut self.scoreboard, &self.path, &mut self.newly_lost)
-            }
+            LossDetection::Rack if self.rack.take_advanced() => self.rack_detect_loss(),
+            LossDetection::Rack => None,
             LossDetection::DupThresh => {
                 self.dupthresh_cursor = Rack::detect_loss_by_dupthresh(
                     &mut self.scoreboard,
@@ -162,14 +177,24 @@ impl Sender {
             let expires = self.expiry(reo_timeout + Span::from_millis(2));
             self.timer = Timer { expires, kind: TimerKind::Reorder };
         }
-        self.path.lost += self.newly_lost.len() as u64;
-        self.path.in_flight = self.scoreboard.in_flight();
+        self.count_newly_lost();
         reo_timeout.is_some()
     }
 
-    /// RACK's reordering timer expired (`tcp_rack_reo_timeout`).
+    fn count_newly_lost(&mut self) {
+        self.path.lost += self.newly_lost.len() as u64;
+        self.path.in_flight = self.scoreboard.in_flight();
+    }
+
+    fn rack_detect_loss(&mut self) -> Option<Span> {
+        self.rack.detect_loss(&mut self.scoreboard, &self.path, &mut self.newly_lost)
+    }
+
+    /// RACK's reordering timer expired (`tcp_rack_reo_timeout`). It does not begin again by itself.
     pub(super) fn rack_reo_timeout(&mut self) {
-        self.identify_packet_loss();
+        self.newly_lost.clear();
+        self.rack_detect_loss();
+        self.count_newly_lost();
         if self.newly_lost.is_empty() {
             return;
         }
@@ -216,6 +241,7 @@ impl Sender {
         self.recoveries += 1;
         // What is undone then has the window as before, but not what the echo of congestion took.
         let keeps_reduction = ece || !new_episode;
+        self.clean_retrans_stamp();
         self.init_undo(self.tlp.is_some_and(|tlp| tlp.is_retrans), keeps_reduction);
         if new_episode && self.newly_lost.is_empty() {
             // The episode that has just ended found and reported all losses.
@@ -305,9 +331,11 @@ impl Sender {
         self.post_recovery_cwnd = None;
         self.newly_lost.clear();
         let Sender { rack, scoreboard, path, newly_lost, stack, .. } = self;
+        if matches!(path.ca_state, CaState::Open | CaState::Disorder) {
+            rack.limit_reordering(scoreboard.sacked_out());
+        }
         rack.mark_losses_on_rto(stack.loss_detection, scoreboard, path, newly_lost);
-        self.path.lost += self.newly_lost.len() as u64;
-        self.path.in_flight = self.scoreboard.in_flight();
+        self.count_newly_lost();
         if new_episode {
             self.init_undo(false, false);
         }

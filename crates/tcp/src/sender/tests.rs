@@ -1,7 +1,7 @@
 //! How recoveries end, and what that does to RACK's reordering window; the counter of Accurate ECN.
 
 use super::*;
-use crate::Receiver;
+use crate::Ecn;
 use dumbbell_cc::CaState;
 
 const RTT: Span = Span::from_millis(100);
@@ -170,81 +170,6 @@ fn a_timer_waits_for_the_whole_jiffies_until_the_next_departure() {
     }
 }
 
-fn open_receiver() -> Receiver {
-    open_receiver_of(Stack::linux())
-}
-
-fn open_receiver_of(stack: Stack) -> Receiver {
-    let mut receiver = Receiver::new(Arc::new(Stack { autotuning: false, ..stack }));
-    receiver.handle(at(0), &Segment { flags: Flags::SYN, ..Segment::default() });
-    receiver.poll(at(0)).expect("a SYN-ACK");
-    receiver
-}
-
-/// Whether a receiver acknowledges each packet at once, which arrive at these times. It has used up the quick
-/// acknowledgements of the start, `start` ms after the handshake, and has acknowledged the last one.
-fn acknowledged_at(stack: Stack, start: u64, times_ms: &[u64]) -> Vec<bool> {
-    let mut receiver = open_receiver_of(stack);
-    let mut number = 0;
-    let mut is_acknowledged = |ms| {
-        receiver.handle(at(ms), &data(number, 0));
-        number += 1;
-        receiver.poll(at(ms)).is_some()
-    };
-    let answers: Vec<bool> = (0..41).map(|_| is_acknowledged(start)).collect();
-    assert!(answers[0] && answers[1] && answers[39] != answers[40]);
-    if !answers[40] {
-        is_acknowledged(start);
-    }
-    times_ms.iter().map(|&ms| is_acknowledged(ms)).collect()
-}
-
-/// A full packet, sent `timestamp` microseconds after the start.
-fn data(number: u32, timestamp: u32) -> Segment {
-    let stack = Stack::linux();
-    Segment { number, timestamp, size: stack.mss + stack.header, ..Segment::default() }
-}
-
-/// A receiver queues packets 1 to 5, then packet 3 once more. `tcp_data_queue_ofo` drops it and reports
-/// it with the next acknowledgement; `tcp_data_queue` acknowledges one below RCV.NXT immediately.
-#[test]
-fn only_a_duplicate_of_delivered_data_is_acknowledged_immediately() {
-    let mut receiver = open_receiver();
-    let mut answers = |number| {
-        receiver.handle(at(1), &data(number, 0));
-        receiver.poll(at(1)).map(|ack| ack.flags.contains(Flags::DSACK))
-    };
-    for number in 0..30 {
-        answers(number); // They use up the quick acknowledgements.
-    }
-    for number in 31..36 {
-        assert_eq!(answers(number), (number < 34).then_some(false), "{number}");
-    }
-    assert_eq!(answers(33), None);
-    assert_eq!(answers(29), Some(true));
-}
-
-/// RFC 7323, section 5.3; Linux allows for one tick (`TCP_PAWS_WINDOW`). Packet 0 is retransmitted, then
-/// packet 1 arrives late.
-#[test]
-fn paws_discards_an_original_older_than_a_retransmission() {
-    for (sent, retransmitted, rcv_nxt) in [(1_999, 2_000, 2), (1_000, 2_999, 2), (1_999, 3_000, 1)]
-    {
-        let mut receiver = open_receiver();
-        receiver.handle(at(4), &data(0, retransmitted));
-        receiver.poll(at(4)).expect("an acknowledgement");
-        receiver.handle(at(4), &data(1, sent));
-        let ack = receiver.poll(at(4)).expect("an immediate acknowledgement");
-        assert_eq!(ack.number, rcv_nxt, "{sent} us, {retransmitted} us");
-    }
-    let mut receiver = open_receiver();
-    receiver.handle(at(4), &data(0, 3_000));
-    receiver.poll(at(4)).expect("an acknowledgement");
-    receiver.handle(at(4), &data(0, 1_000));
-    let ack = receiver.poll(at(4)).expect("an acknowledgement");
-    assert!(ack.flags.contains(Flags::DSACK), "the original");
-}
-
 /// Linux `tcp_fastretrans_alert` returns with `REXMIT_NONE`: packets 0 to 5 are considered lost, not all of
 /// them are retransmitted, and the original of packet 0 arrives late.
 #[test]
@@ -283,14 +208,6 @@ fn a_recovery_with_an_echo_of_congestion_keeps_its_reduction() {
         assert_eq!((sender.path.ca_state, sender.spurious), (CaState::Open, 1));
         assert_eq!(sender.cwnd() < before, ece);
     }
-}
-
-/// Linux `tcp_event_data_recv`: the receiver's timeout is 300 ms, thrice the handshake's round-trip time.
-#[test]
-fn quick_acknowledgements_follow_a_gap_longer_than_the_timeout() {
-    // 280 ms later, at once, 320 ms later, at once.
-    let answers = acknowledged_at(Stack::linux(), 100, &[380, 380, 700, 700]);
-    assert_eq!(answers, [false, true, true, true]);
 }
 
 /// Linux `tcp_init_transfer`: after more than one SYN was retransmitted the window is one packet, unless the
@@ -361,14 +278,6 @@ fn retransmissions_are_ecn_capable_with_dctcp_only() {
     }
 }
 
-/// A receiver whose stack's minimum timeout is short finds shorter gaps.
-#[test]
-fn the_gap_before_quick_acknowledgements_follows_the_minimum_timeout() {
-    let stack = Stack { min_rto_ns: 5_000_000, ..Stack::linux() };
-    // The last one 18 ms later.
-    assert_eq!(acknowledged_at(stack, 1, &[2, 2, 20]), [false, true, true]);
-}
-
 /// Linux `tcp_enter_recovery`: `prior_ssthresh` stays 0 in a recovery that begins in CWR.
 #[test]
 fn an_undone_recovery_keeps_the_reduction_for_ecn_before_it() {
@@ -420,34 +329,91 @@ fn a_syn_is_ecn_capable_with_dctcp_and_l4s_only() {
     }
 }
 
-/// Which of these packets a receiver acknowledges at once, which follow 29 with `Flags::ECT_0` without a gap.
-fn answers_to(ecn: Ecn, packets: &[(u32, Flags)]) -> Vec<bool> {
-    let mut receiver = open_receiver_of(Stack { ecn, ..Stack::linux() });
-    let mut answer = |number, flags| {
-        receiver.handle(at(1), &Segment { flags, ..data(number, 0) });
-        receiver.poll(at(1)).is_some()
-    };
-    let before: Vec<bool> = (0..30).map(|number| answer(number, Flags::ECT_0)).collect();
-    assert_eq!(before[28..], [false, true]);
-    packets.iter().map(|&(number, flags)| answer(number, flags)).collect()
+/// Linux `tcp_check_dsack`: a duplicate above the acknowledgement is inside the second block.
+#[test]
+fn a_first_block_above_the_others_reports_no_duplicate() {
+    for (blocks, reports) in [(&[(3, 4), (2, 5)][..], true), (&[(3, 4)], false)] {
+        let mut sender = sender_with_ten_packets_out();
+        recover_packet_0(&mut sender);
+        let now = sender.path.now;
+        sender.handle(now, &ack(0, 100, blocks, Flags::DSACK));
+        assert_eq!(sender.dsacks == 1, reports);
+    }
 }
 
-/// Linux `__tcp_ack_snd_check` (`ICSK_ACK_NOW`) and `tcp_ecn_accept_cwr`.
+/// Linux `old_ack` of `tcp_ack`.
 #[test]
-fn a_change_of_marks_is_acknowledged_at_once_behind_a_gap_too() {
-    let (plain, marked) = (Flags::ECT_0, Flags::ECT_0.with(Flags::CE));
-    let gap = [31, 32, 33, 34].map(|number| (number, plain));
-    let answers = answers_to(Ecn::Accurate, &[&gap[..], &[(35, marked), (36, marked)]].concat());
-    assert_eq!(answers, [true, true, true, false, true, false]);
-    assert_eq!(answers_to(Ecn::Accurate, &[(30, plain.with(Flags::CWR))]), [true]);
+fn of_an_overtaken_acknowledgement_only_the_blocks_count() {
+    let mut sender = connected(Stack::linux());
+    sender.handle(at(200), &ack(4, 100, &[], Flags::default()));
+    while sender.poll(at(200)).is_some() {}
+    let before = (sender.path.srtt, sender.ts_recent, sender.control.cwnd);
+    let mut late = ack(2, 100, &[(6, 8)], Flags::default());
+    late.window_and_tsval = 7 << 24 | 1_000_000;
+    sender.handle(at(230), &late);
+    let after = (sender.path.srtt, sender.ts_recent, sender.control.cwnd);
+    assert_eq!((before, sender.scoreboard.sacked_out()), (after, 2));
+    assert_eq!((sender.path.ca_state, sender.path.delivered), (CaState::Disorder, 6));
 }
 
-/// Linux `__tcp_ecn_check_ce`: "it is probably a retransmit".
+/// Linux `tcp_sacktag_one`: its original and its retransmission arrived after packet 9.
 #[test]
-fn quick_acks_follow_a_packet_that_is_not_ecn_capable() {
-    let packets = [(30, Flags::default()), (31, Flags::ECT_0), (32, Flags::ECT_0)];
-    assert_eq!(answers_to(Ecn::Classic, &packets), [true, true, false]);
-    assert_eq!(answers_to(Ecn::Off, &packets.map(|(number, _)| (number, Flags::default()))), [
-        false, true, false
-    ]);
+fn a_duplicate_of_a_packet_that_waits_shows_reordering() {
+    let mut sender = connected(Stack::linux());
+    sender.handle(at(200), &ack(0, 100, &[(2, 10)], Flags::default()));
+    let now = sender.next_timeout().max(at(200));
+    while sender.poll(now).is_some() {}
+    sender.handle(now + RTT, &ack(0, 100, &[(1, 10)], Flags::default()));
+    assert!(!sender.rack.is_reordering_high());
+    sender.handle(now + RTT, &ack(0, 100, &[(1, 2), (1, 10)], Flags::DSACK));
+    assert!(sender.rack.is_reordering_high(), "packet 1 was overtaken by eight");
+}
+
+/// Linux `tcp_clean_rtx_queue`: `TCPCB_RETRANS` of a packet that was acknowledged selectively.
+#[test]
+fn a_retransmission_acknowledged_selectively_gives_no_sample_later() {
+    let mut sender = connected(Stack::linux());
+    sender.handle(at(200), &ack(0, 100, &[(2, 9)], Flags::default()));
+    let now = sender.next_timeout().max(at(200));
+    while sender.poll(now).is_some() {}
+    sender.handle(now + RTT, &ack(0, 100, &[(1, 9)], Flags::default()));
+    let (srtt, later) = (sender.path.srtt, now + RTT * 2);
+    // Of packets 0 and 1, retransmitted, and 9, which was not: Karn's algorithm, then the timestamp.
+    sender.handle(later, &ack(10, 150, &[], Flags::default()));
+    assert_eq!(sender.rtt.latest(), rtt_from_tsecr(later, timestamp(at(150))));
+    assert_ne!(sender.path.srtt, srtt);
+}
+
+/// Linux `tcp_enter_loss` keeps `retrans_stamp` of the timeout before.
+#[test]
+fn a_second_timeout_keeps_the_time_of_the_first_retransmission() {
+    let mut sender = connected(Stack { tail_loss_probe: false, ..Stack::linux() });
+    let first = sender.next_timeout();
+    while sender.poll(first).is_some() {}
+    let echo = first.as_nanos() / 1_000_000;
+    // Packet 0 is acknowledged by its retransmission, then nothing for the next timeout.
+    sender.handle(first + RTT, &ack(1, echo, &[], Flags::default()));
+    while sender.poll(first + RTT).is_some() {}
+    assert_eq!((sender.path.ca_state, sender.timeouts), (CaState::Loss, 1));
+    let second = sender.next_timeout();
+    while sender.poll(second).is_some() {}
+    assert_eq!(sender.timeouts, 2);
+    // An echo between the two timeouts: of the first one's retransmissions, so nothing is undone.
+    sender.handle(second + RTT, &ack(3, echo + 50, &[], Flags::default()));
+    assert_eq!(sender.spurious, 0);
+}
+
+/// Linux `tcp_rack_mark_lost`: the acknowledgement is of an original that arrives after its
+/// retransmission (`tcp_skb_spurious_retrans`), so that `rack.advanced` is 0.
+#[test]
+fn losses_are_looked_for_once_a_packet_was_delivered() {
+    let mut sender = connected(Stack::linux());
+    assert!(!sender.rack.take_advanced());
+    sender.handle(at(200), &ack(1, 100, &[(3, 5)], Flags::default()));
+    assert!(!sender.rack.take_advanced(), "the acknowledgement took it");
+    assert_eq!(sender.timer.kind, super::timer::TimerKind::Reorder);
+    sender.handle(at(201), &ack(1, 100, &[(3, 5)], Flags::default()));
+    assert!(sender.scoreboard.lost_out() == 0);
+    sender.rack.reset_loss_cursor(&sender.scoreboard);
+    assert!(sender.rack.take_advanced(), "a reduction was undone");
 }

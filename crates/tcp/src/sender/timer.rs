@@ -33,22 +33,10 @@ impl Timer {
 }
 
 impl Sender {
-    /// When a timer of `delay` expires. Linux counts jiffies, rounded up, and the jiffy that has begun
-    /// does not count. From 63 jiffies on a timer waits for a multiple of 8 jiffies, from 504 on for
-    /// one of 64, and so on (`calc_wheel_index`).
+    /// When a timer of `delay` expires; see [`Stack::expiry`](crate::Stack::expiry).
     #[inline]
     pub(super) fn expiry(&self, delay: Span) -> Time {
-        let jiffy = self.path.jiffy.as_nanos();
-        if jiffy == 0 {
-            return self.path.now + delay;
-        }
-        let jiffies = delay.as_nanos().div_ceil(jiffy);
-        let mut level = 0;
-        while jiffies >= 63 << level {
-            level += 3;
-        }
-        let expires = self.path.now.as_nanos() / jiffy + jiffies;
-        Time::from_nanos((((expires >> level) + 1) << level) * jiffy)
+        self.stack.expiry(self.path.now, delay)
     }
 
     /// The same for a timer that runs from the next departure on, which is counted in whole jiffies
@@ -122,7 +110,8 @@ impl Sender {
 
     /// Time until the oldest outstanding packet's timeout (`tcp_rto_delta_us`).
     fn rto_left(&self) -> Span {
-        (self.oldest_sent_at() + self.rtt.rto()).since(self.path.now)
+        let rto = self.rtt.whole_jiffies(self.rtt.rto());
+        (self.oldest_sent_at() + rto).since(self.path.now)
     }
 
     /// Arms the oldest outstanding packet's timeout (`tcp_rearm_rto`).

@@ -25,7 +25,11 @@ fn the_end_of_a_write_is_acknowledged_immediately() {
 #[test]
 fn without_push_a_full_segment_alone_is_acknowledged_after_40_ms() {
     let stack = Stack { quick_acks: 0, push: false, autotuning: false, ..Stack::linux() };
-    assert_eq!(acknowledged(stack, 1), [(ROUND_TRIP + 40_000_000, 1)]);
+    let exact = Stack { tick_ns: 0, ..stack.clone() };
+    assert_eq!(acknowledged(exact, 1), [(ROUND_TRIP + 40_000_000, 1)]);
+    // Ten jiffies after the end of the one that has begun (`tcp_send_delayed_ack`).
+    let [(at, 1)] = acknowledged(stack, 1)[..] else { panic!("one acknowledgement") };
+    assert!((40_000_000..44_000_000).contains(&(at - ROUND_TRIP)), "{at}");
 }
 
 #[test]
