@@ -316,6 +316,10 @@ jitter. Two one-sided tests then judge simulated less measured, averaged over th
 within the tolerance with 95 % confidence (*agrees*), beyond it (*differs*), or neither
 (*undecided*). Linux's runs are taken to vary as the eight do. If an F-test shows that
 Linux's vary more, the variance of the differences is taken, which needs more runs to decide.
+Undecided values are *alike* if their distributions are equivalent: with 95 % confidence on either
+side, the chance that a simulated run has more than one of Linux is between 0.3 and 0.7 (a
+Mann-Whitney test of equivalence, with at least eight runs of Linux). *Alike* says less than
+*agrees*, and does not count as that.
 
 A run counts if the testbed was [in time](../reference/testbed.md#whether-to-trust-a-run): no
 packet, and no processor, was late by more than the shortest round trip or the time in which the
@@ -393,17 +397,18 @@ What runs and captures show of them:
   retransmits 163 to 313 packets. Why Linux has fewer is not known.
 - **`multipath-bbr-1`, `multipath-reno+buffer-2`**: no cause is known. More runs showed that they
   differ.
-- The others are *undecided*: three to fourteen runs are too few for an interval as narrow as the
+- The others are *undecided*: three to nineteen runs are too few for an interval as narrow as the
   tolerance.
 
 ## How it was measured
 
-All runs but 150 were made with one version of the emulator on a machine that did nothing else. A
+All runs but 217 were made with one version of the emulator on a machine that did nothing else. A
 first run that was late was repeated up to three times. Cells that have none in time even so are
-left out. The 150 are five more runs of each of 30 cells: those with undecided values for which, by
-the variance so far, 30 runs would do if simulator and Linux were alike. They have [shorter
+left out. 150 are five more runs of each of 30 cells: those with undecided values for which, by the
+variance so far, 30 runs would do if simulator and Linux were alike. 67 more are of 13 cells with
+undecided values and few runs. These 217 have [shorter
 rests](../notes/2026-11-testbed.md#the-length-of-rests), and were made two at a time where links
-have at most 130 Mbit/s; 28 of them were late and do not count.
+have at most 130 Mbit/s; 34 of them were late and do not count.
 
 The cells and the tolerances were chosen before anything was run, except that three families were
 added later, on paths that had not been run. Before `reordering`, the simulator had had up to 80 %

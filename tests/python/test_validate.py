@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import polars as pl
 import pytest
 from command import dumbbell
@@ -92,6 +93,29 @@ def test_a_mean_difference_has_the_interval_of_a_textbook() -> None:
     # Seeds that differ far more than their variations: the two differences alone count.
     low, high = linux_grid._difference([[0.0, 0.1], [0.1, 0.0]], [9.95, -9.85])
     assert (low, high) == pytest.approx((-6.314 * 9.9, 6.314 * 9.9), rel=1e-3)
+
+
+def test_alike_are_distributions_with_the_same_ranks_and_enough_runs() -> None:
+    draws = np.random.default_rng(1)
+    linux = draws.normal(100, 20, 30)
+    simulated = draws.normal(100, 20, (30, 8)).tolist()
+    assert linux_grid.judge(simulated, linux.tolist(), 3.0) == "undecided"
+    assert linux_grid.are_alike(simulated, linux.tolist())
+    assert not linux_grid.are_alike(simulated[:7], linux[:7].tolist()), "too few"
+    # A chance of 0.76 that the simulator has more: one standard deviation between the means.
+    assert not linux_grid.are_alike(simulated, (linux - 20).tolist())
+
+
+def test_unequal_distributions_are_alike_in_five_of_a_hundred_trials() -> None:
+    # Normal distributions whose means are 0.742 standard deviations apart: the chance is 0.7.
+    draws = np.random.default_rng(2)
+    trials = [
+        linux_grid.are_alike(
+            draws.normal(0.742, 1, (20, 8)).tolist(), draws.normal(0, 1, 20).tolist()
+        )
+        for _ in range(500)
+    ]
+    assert sum(trials) <= 0.05 * 500
 
 
 def _measured(**changes: Any) -> pl.DataFrame:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Unpack
 
+import numpy as np
 import polars as pl
 from scipy import stats
 
@@ -59,6 +60,14 @@ _FEW: Final = 3
 
 CONFIDENCE: Final = 0.95
 """Of each of the two one-sided tests by which distributions are equivalent."""
+
+ALIKE: Final = 0.2
+"""How far from one half the chance that a simulated run has more than one of Linux may be if they
+are *alike*: the liberal bound of Wellek (Testing Statistical Hypotheses of Equivalence and
+Noninferiority, 2010, table 1.1)."""
+
+_ENOUGH: Final = 8
+"""How many runs of Linux it takes to say so."""
 
 _NUMBER: Final = re.compile(r"-\d+$")
 
@@ -173,8 +182,9 @@ def compare(measurements_: pl.DataFrame, *, jobs: int | None = None) -> pl.DataF
         A row for each cell with a valid run, group and metric. ``linux`` has the values of valid
         runs, ``simulated`` those of runs with their seeds, ``jittered`` the same with the testbed's
         mean lateness. ``bound`` is how far the simulator may be off. ``verdict`` and
-        ``with_jitter``: see `judge`. ``late_mean`` and ``late_p99`` are medians over the runs;
-        ``runs`` and ``invalid`` say how many there are.
+        ``with_jitter``: see `judge`. ``alike``: of an undecided value, see `are_alike`.
+        ``late_mean`` and ``late_p99`` are medians over the runs; ``runs`` and ``invalid`` say how
+        many there are.
     """
     known = _values(measurements_)
     cells, rows = known.unique("cell", maintain_order=True), list(known.iter_rows(named=True))
@@ -241,8 +251,9 @@ def _judged(row: dict[str, Any], models: Models) -> dict[str, Any]:
     bound = _bound(row)
     verdicts = {model: judge(runs, row["linux"], bound) for model, runs in models.items()}
     values = {model: list(chain.from_iterable(runs)) for model, runs in models.items()}
+    alike = verdicts["simulated"] == "undecided" and are_alike(models["simulated"], row["linux"])
     verdict = {"verdict": verdicts["simulated"], "with_jitter": verdicts["jittered"]}
-    return row | values | {"bound": bound} | verdict
+    return row | values | {"bound": bound} | verdict | {"alike": alike}
 
 
 def _values(measured_: pl.DataFrame) -> pl.DataFrame:
@@ -314,6 +325,26 @@ def _difference(simulated: Runs, linux: Sequence[float]) -> tuple[float, float]:
     return mean - half, mean + half
 
 
+def are_alike(simulated: Runs, linux: Sequence[float]) -> bool:
+    """Whether simulated and real runs have equivalent distributions: the Mann-Whitney test of it.
+
+    The chance that a simulated run has more than one of Linux, ties counted half, is near one half
+    with 95 % confidence on either side (see `ALIKE`). Its variance is that of the shares of runs of
+    the other side above each run or seed (Sen, 1960), and at least that of equal distributions.
+    """
+    seeds, variations = len(linux), len(simulated[0])
+    if seeds < _ENOUGH:
+        return False
+    runs = np.asarray(simulated)[:, :, None]
+    more = (np.sign(runs - np.asarray(linux)) + 1) / 2
+    between = sum(
+        float(np.var(shares, ddof=1)) for shares in (more.mean((0, 1)), more.mean((1, 2)))
+    )
+    variance = max(between, (1 + 1 / variations) / 12) / seeds
+    half = float(stats.t.ppf(CONFIDENCE, seeds - 1)) * math.sqrt(variance)
+    return abs(float(more.mean()) - 0.5) + half <= ALIKE
+
+
 def agreement(compared: pl.DataFrame, measurements_: pl.DataFrame) -> Table:
     """How many values agree, metric by metric; the project's own eBPF programs apart.
 
@@ -329,13 +360,14 @@ def agreement(compared: pl.DataFrame, measurements_: pl.DataFrame) -> Table:
             if ours.is_empty():
                 continue
             counts = [ours.filter(verdict=one).height for one in ("agrees", "differs", "undecided")]
+            counts.append(int(ours["alike"].sum()))
             met = f"{counts[0] / ours.height:.0%} (target {metric.target:.0%})"
             rows.append([title, f"{metric.title} within {_limit(metric)}", *map(str, counts), met])
-    heads = ["", "compared", "agree", "differ", "undecided", "reached"]
+    heads = ["", "compared", "agree", "differ", "undecided", "of these alike", "reached"]
     runs = measurements_.unique(["cell", "run"])
     late = runs["invalid"].is_not_null().sum()
     note = f"Of {runs.height} runs with real packets {late} do not count: the testbed was late."
-    return Table([Column(head, number=head in heads[2:5]) for head in heads], rows, note)
+    return Table([Column(head, number=head in heads[2:6]) for head in heads], rows, note)
 
 
 def _limit(metric: Metric) -> str:
@@ -354,7 +386,8 @@ def table(compared: pl.DataFrame) -> Table:
         jittered = "" if row["verdict"] == "agrees" else _jittered(row, metric)
         late = "" if row["late_mean"] is None else f"{row['late_mean'] * 1e6:.0f}"
         path = _path(Experiment.parse(row["experiment"]))
-        rows.append([row["cell"], path, what, *values, row["verdict"], jittered, late])
+        verdict = row["verdict"] + (", alike" if row["alike"] else "")
+        rows.append([row["cell"], path, what, *values, verdict, jittered, late])
     return Table([Column(head, number=head == heads[-1]) for head in heads], rows)
 
 
