@@ -179,6 +179,13 @@ def test_an_object_is_run_again_if_its_content_changed(
     assert made == ["mine_a1", "mine_c3"], "the kernel's name is another one each time"
 
 
+def test_runs_of_other_programs_are_not_stored() -> None:
+    flow = Flow(cc="reno", rtt="20 ms", command="iperf3 -c {server}")
+    names = {"reno": "reno"}
+    assert _key(flow.replace(command=None), names) is not None
+    assert _key(flow, names) is None, "the program may be another one each time"
+
+
 def _key(flow: Flow, names: dict[str, str]) -> str | None:
     """The key of a run with real packets of a flow."""
     resolved = EXPERIMENT.replace(flows=[flow]).resolve()

@@ -45,6 +45,7 @@ def simulated(invalid: set[int]) -> Callable[[str, RunMonitor, int, int], RunOut
         said = json.loads(scenario)
         for flow in said["flows"]:
             del flow["kernel_cc"]
+            flow.pop("command", None)
         output = RunOutput.of(_core.simulate(json.dumps(said)))
         if said["seed"] in invalid:
             output.invalid_reasons.append("the machine was busy")
@@ -106,6 +107,17 @@ def test_algorithms_that_nothing_identifies_are_run_anew_each_time(
     monkeypatch.setattr(real, "measured_by", lambda _: None)
     for _ in range(2):
         assert run_sweep(Sweep.parse(FILE), tmp_path / "out", backend="linux").made == 2
+
+
+def test_other_programs_are_run_anew_each_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(real, "measured", simulated(set()))
+    monkeypatch.setattr(real, "measured_by", lambda _: "a machine")
+    for command, made in (("", (2, 0)), ('command = "iperf3 -c {server}"\n', (2, 2))):
+        sweep = Sweep.parse(FILE.replace("[sweep]", f"{command}[sweep]"))
+        out = tmp_path / f"out-{len(command)}"
+        assert tuple(run_sweep(sweep, out, backend="linux").made for _ in range(2)) == made
 
 
 def test_a_sweep_of_which_no_run_counts_is_an_error(

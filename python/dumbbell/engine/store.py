@@ -252,15 +252,15 @@ def simulation_key(resolved: Experiment, scenario: str) -> str | None:
 def measurement_key(resolved: Experiment, scenario: str, names: Mapping[str, str]) -> str | None:
     """The key of one run with real packets; None if it is not stored.
 
-    Logged packets are too large. An algorithm of the kernel that is neither one of Linux's nor a
-    loaded module's may be another one each time.
+    Logged packets are too large. Another program may be another one each time, and so may an
+    algorithm of the kernel that is neither one of Linux's nor a loaded module's.
 
     Args:
         resolved: The experiment.
         scenario: That of the run, without the kernel's names: objects have another one each time.
         names: What the kernel calls the algorithms, and maybe others.
     """
-    if any(flow.log for flow in resolved.flows):
+    if any(flow.log or flow.command is not None for flow in resolved.flows):
         return None
     used = {without_options(flow.cc) for flow in resolved.flows if flow.transport == "tcp"}
     machine = measured_by({cc: names[cc] for cc in used})

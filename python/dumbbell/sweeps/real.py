@@ -14,7 +14,7 @@ from dumbbell.engine.store import measured_by
 from dumbbell.sweeps.work import FAILED_POINT, ChunkMonitor, judged
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from dumbbell.sweeps.plan import Point, Run
     from dumbbell.sweeps.work import Tables
@@ -78,13 +78,16 @@ def duration(point: Point) -> float:
     return float(json.loads(point.scenario)["duration_ns"] / 1e9)
 
 
-def machine_of(names: Mapping[str, str]) -> tuple[str, bool]:
-    """What of this machine determines runs, and whether that is known for good.
+def machine_of(points: Iterable[Point], names: Mapping[str, str]) -> tuple[str, bool]:
+    """What of this machine determines the runs of points, and whether that is known for good.
 
-    An algorithm of the kernel that nothing identifies may be another one the next time.
+    Another program, or an algorithm of the kernel that nothing identifies, may be another one the
+    next time.
 
     Args:
-        names: What the kernel calls the algorithms.
+        points: The points.
+        names: What the kernel calls their algorithms.
     """
-    known = measured_by(names)
+    has_programs = any(flow.get("command") for point in points for flow in point.flows)
+    known = None if has_programs else measured_by(names)
     return known or uuid4().hex, known is not None
