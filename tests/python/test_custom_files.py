@@ -169,7 +169,7 @@ def test_what_a_function_imports_is_part_of_the_hash_before_it_runs(
             (inner / each).write_text(f"{text}\n# changed" if each == file else text)
         digests |= set(experiment(flows=[Flow(cc=cc)]).resolve().sources.values())
     assert len(digests) == 4
-    assert not [module for module in sys.modules if module.startswith(("late", "far_off"))]
+    assert not {"late", "far_off"} & {module.partition(".")[0] for module in sys.modules}
     (inner / f"{name}.py").write_text("def x(:\n")
     assert experiment(flows=[Flow(cc=cc)]).resolve().sources, "no error before it is imported"
 
@@ -310,6 +310,13 @@ def test_the_command_line_shows_the_traceback_of_ones_own_code_alone() -> None:
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_the_file_of_a_class_that_requires_an_option_is_copied(mine: Path) -> None:
+    flow = Flow(cc="mine.py:Answers(key=cwnd, value=20)")
+    user_code.copy_sources(experiment(flows=[flow]).resolve().sources, mine / "out")
+    copy = mine / "out" / "sources" / "mine.py"
+    assert copy.read_bytes() == (mine / "mine.py").read_bytes()
 
 
 @pytest.mark.parametrize("command", ["run", "sweep"])
