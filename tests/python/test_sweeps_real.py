@@ -19,10 +19,13 @@ from dumbbell.results.tables import RunOutput
 from dumbbell.sweeps import real
 from dumbbell.sweeps.drive import run_sweep
 from dumbbell.sweeps.plan import Sweep
+from dumbbell.sweeps.result import SweepResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    from dumbbell.engine.backend import Backend
 
 FILE = """
 duration = "2 s"
@@ -98,6 +101,21 @@ def test_runs_that_the_machine_disturbed_are_left_out_until_they_are_made_again(
     assert not set(there.plan["run"]) & set(again.dataset.plan["run"])
     kept = pl.all().exclude("run")
     assert there.table("flows").select(kept).equals(again.dataset.table("flows").select(kept))
+
+
+def test_simulated_means_are_of_the_seeds_that_were_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(real, "measured", simulated({2}))
+    sweep = Sweep.parse(FILE.replace("delay =", "loss = 0.01\ndelay ="))
+    kinds: tuple[Backend, Backend] = ("linux", "simulator")
+    there, here = (
+        SweepResult(run_sweep(sweep, tmp_path / kind, seeds=[1, 2, 3], backend=kind).dataset)
+        for kind in kinds
+    )
+    rows = here.beside(there).rows
+    assert len(rows) == 4
+    assert [row[2:] for row in rows[::2]] == [row[2:] for row in rows[1::2]]
 
 
 def test_algorithms_that_nothing_identifies_are_run_anew_each_time(

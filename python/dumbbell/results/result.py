@@ -303,6 +303,11 @@ class Result:
         left = [seed for seed in self.seeds if seed not in invalid]
         return self.of_seeds(left) if invalid and left else self
 
+    def with_seeds_of(self, real: Result) -> Result:
+        """The runs with the seeds of the valid runs of `real`; all of them if none has one."""
+        seeds = [seed for seed in real.valid().seeds if seed in self.seeds]
+        return self.of_seeds(seeds) if seeds else self
+
     def concat(self, more: Result) -> Result:
         """This result and one of other seeds of the same experiment, as one of all seeds."""
         tables: Any = {

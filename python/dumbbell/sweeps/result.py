@@ -173,15 +173,14 @@ class SweepResult:
     def beside(self, real: SweepResult) -> Table:
         """The same with a row more for each point: what `real`, the same sweep, has with packets.
 
-        Points that `real` lacks are left out.
+        Points and seeds that `real` lacks, as the machine disturbed it, are left out.
         """
-        kinds = zip(("simulated", "real"), (self.runs, real.runs), strict=True)
+        simulated = self.runs.join(real.runs, on=["point", "seed"], how="semi")
+        kinds = zip(("simulated", "real"), (simulated, real.runs), strict=True)
         runs = pl.concat(
             [one.with_columns(packets=pl.lit(kind)) for kind, one in kinds], how="diagonal_relaxed"
         )
-        measured_there = pl.col("point").is_in(real.runs["point"].unique().to_list())
-        ordered = runs.filter(measured_there).sort("point", maintain_order=True)
-        return self._table(ordered, ["packets"])
+        return self._table(runs.sort("point", maintain_order=True), ["packets"])
 
     def _table(self, runs: pl.DataFrame, more_axes: Sequence[str]) -> Table:
         """The means of the first points of runs by the axes, and by more of their columns."""
