@@ -7,6 +7,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
@@ -18,6 +19,7 @@ from dumbbell.experiment.model import Experiment, Flow, Link
 from dumbbell.figures.result import draw
 from dumbbell.report.result import result_pages
 from dumbbell.results.result import Result
+from dumbbell.results.summary import side_by_side
 from dumbbell.sweeps.query import query
 
 if TYPE_CHECKING:
@@ -109,6 +111,16 @@ def test_a_figure_of_two_results_is_of_one_seed_or_says_of_which(
     assert "other" in legend(3)
     assert "seed" not in legend(3)
     assert "other, seed 2" in legend(1)
+
+
+def test_a_share_of_marks_that_only_one_result_has_is_shown(both: tuple[Result, Result]) -> None:
+    simulated, real = both
+    marks = pl.lit(3, dtype=pl.UInt64)
+    for marked in (simulated, real):
+        changed = replace(marked, flows=marked.flows.with_columns(marked=marks))
+        pair = [changed if one is marked else one for one in both]
+        table = side_by_side(pair)[0]
+        assert "Marked" in table.text(200)
 
 
 def test_the_command_line_warns(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
