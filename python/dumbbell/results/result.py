@@ -257,6 +257,14 @@ class Result:
         return [self.capacity(link, begin, end) for link, begin, end in rows]
 
     @property
+    def of_transfers(self) -> pl.DataFrame:
+        """The flows that consist of many transfers, be it none so far: columns seed, flow."""
+        flows = zip(self.experiment.flows, self.experiment.flow_names(), strict=True)
+        names = [name for flow, copies in flows if flow.sizes is not None for name in copies]
+        flow = pl.col("flow").cast(pl.String)
+        return self.flows.select("seed", "flow").filter(flow.is_in(names))
+
+    @property
     def warmups(self) -> pl.DataFrame:
         """When the warm-up ends, by seed: columns seed, since (s)."""
         warmup = _warmup(self.experiment)
