@@ -204,11 +204,13 @@ class SweepResult:
         return in_notebook(self.table().html())
 
 
-def table_so_far(runs: pl.DataFrame, axes: Sequence[Axis]) -> Table:
+def table_so_far(chunks: Sequence[pl.DataFrame], axes: Sequence[Axis]) -> Table:
     """The means of the runs of a sweep that goes on, along one axis.
 
     It is that of most values, but not more than `_MOST_LIVE`, if there is one.
     """
+    # Only runs with transfers, or with media, have the columns of these.
+    runs = pl.concat(chunks, how="diagonal_relaxed")
     counts = {axis: runs[axis.name].n_unique() for axis in axes}
     few = {axis: count for axis, count in counts.items() if 1 < count <= _MOST_LIVE}
     by = max(few, key=few.__getitem__, default=None)
