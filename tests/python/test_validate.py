@@ -136,6 +136,15 @@ def test_validate_says_that_a_folder_has_no_measurements(tmp_path: Path) -> None
     assert "nothing was measured there; leave out --no-measure" in " ".join(done.stderr.split())
 
 
+def test_validate_says_why_no_run_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    late = _measured().with_columns(invalid=pl.format("late by {} ms", "run"))
+    monkeypatch.setattr(linux_grid, "measured", lambda *_: late)
+    done = dumbbell("validate", "--no-measure", "--out", "some", cwd=tmp_path)
+    assert done.returncode == 2
+    said = " ".join(done.stderr.split())
+    assert "some: no run counts, as all are invalid (one, run 1: late by 1 ms; one, run 2" in said
+
+
 @pytest.mark.parametrize(
     ("simulated", "linux", "shown"),
     [
