@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -76,12 +77,30 @@ def test_a_seed_gives_one_plan_and_the_quick_one_is_a_part_of_it() -> None:
         ([[80.0, 100.0, 120.0]], [101.0], "undecided"),
         # The variations are alike, but Linux is not beside them.
         ([[99.9, 100.0, 100.1]] * 3, [81.0, 100.0, 119.0], "undecided"),
+        # Transfers that are not complete.
+        ([[math.inf], [math.inf]], [math.inf, math.inf], "agrees"),
+        ([[100.0], [100.0]], [math.inf, math.inf], "differs"),
+        ([[100.0, 100.0, math.inf]] * 3, [100.0, 100.0, 101.0], "agrees"),
     ],
 )
 def test_a_verdict_needs_a_known_difference(
     simulated: list[list[float]], linux: list[float], verdict: str
 ) -> None:
     assert linux_grid.judge(simulated, linux, 3.0) == verdict
+
+
+def test_transfers_that_are_not_complete_take_longer_than_any() -> None:
+    link = Link(name="bottleneck", rate="20 Mbit/s", delay="5 ms", queue="50 packets")
+    for complete, expected in ((1, math.inf), (2, 1.0)):
+        sizes = ["10 kB"] * complete + ["100 MB"] * (3 - complete)
+        flows = [Flow(name=f"transfer-{n}", cc="reno", bytes=of) for n, of in enumerate(sizes)]
+        [run] = run_all([Experiment(duration="1 s", links=[link], flows=flows)])
+        found = {metric: value for _, metric, value in linux_grid._achieved(run)}
+        assert found["completion"] == pytest.approx(expected, abs=1.0)
+    unfinished = {"metric": "completion", "linux": [math.inf, math.inf]}
+    assert linux_grid._bound(unfinished) == 0.1e-3
+    assert not linux_grid._varies(unfinished)
+    assert linux_grid._varies(unfinished | {"linux": [1.0, math.inf]})
 
 
 def test_a_mean_difference_has_the_interval_of_a_textbook() -> None:
