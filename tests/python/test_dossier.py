@@ -257,6 +257,16 @@ def test_a_changed_limit_has_not_the_reason_of_the_first() -> None:
     assert "BBRv3 uses" in same.measures[0].reason
 
 
+def test_a_measure_in_seconds_says_so_in_json() -> None:
+    findings = [
+        Finding(clause, [Evidence.lacking(one, "not run") for one in clause.measures])
+        for clause in choose(["time-bursts", "delay-own", "loss-own"], {})
+    ]
+    said = Dossier("bbr", ["reno"], findings, [], 3, 0, FOLDER).to_json()
+    units = {one["id"]: one["unit"] for clause in said["clauses"] for one in clause["measures"]}
+    assert units == {"time-bursts": "s", "delay-own": "s", "loss-own": "1"}
+
+
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_the_search_begins_on_the_paths_of_the_design(name: str) -> None:
     scenario = Scenario(name)
