@@ -26,7 +26,7 @@ from dumbbell.cli.evaluate import QUICK_PATHS
 from dumbbell.dossier import Dossier, bench, evaluate, evaluation, real
 from dumbbell.dossier.clauses import choose, clauses, needs_series, untested
 from dumbbell.dossier.evaluation import REFERENCES
-from dumbbell.dossier.gate import Gate
+from dumbbell.dossier.gate import Gate, write_junit
 from dumbbell.dossier.measures import KINDS, Runs, values, with_enough_flows
 from dumbbell.dossier.outcome import Evidence, Finding, Options
 from dumbbell.dossier.packs import Pack, Packed
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dumbbell.dossier.search import Worst
+    from dumbbell.engine.backend import Backend
     from dumbbell.results.result import Result
 
 SCENARIOS = sorted(file.stem for file in FOLDER.glob("*.toml"))
@@ -638,9 +639,33 @@ def test_a_gate_exits_with_1_and_writes_junit(tmp_path: Path) -> None:
     assert done.exit_code == 1
     assert "Allowed: 0 %" in done.output
     [suite] = ElementTree.parse(junit).getroot()
-    assert (suite.get("tests"), suite.get("failures")) == ("3", "1")
+    counts = {"tests": "3", "failures": "1", "errors": "0", "skipped": "1"}
+    assert {name: suite.get(name) for name in counts} == counts
     gate.write_text('[share]\n"loss-own" = 1.0\n')
     assert CliRunner().invoke(app, arguments).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("backend", "found"),
+    [
+        ("simulator", {"loss-own": "error", "idle-own": "error"}),
+        ("linux", {"loss-own": "error", "idle-own": "skipped"}),
+    ],
+)
+def test_a_measure_that_could_not_be_run_does_not_pass_in_junit(
+    tmp_path: Path, backend: Backend, found: dict[str, str]
+) -> None:
+    findings = [
+        Finding(clause, [Evidence.lacking(one, "it hangs") for one in clause.measures])
+        for clause in choose(["loss-own", "idle-own"], {})
+    ]
+    dossier = Dossier("bbr", ["reno"], findings, [], 3, 0, tmp_path, backend=backend)
+    gate = Gate(share={"loss-own": 1.0})
+    write_junit(tmp_path / "junit.xml", gate, [(dossier, gate.broken(dossier))])
+    [suite] = ElementTree.parse(tmp_path / "junit.xml").getroot()
+    assert {case.get("name"): case[0].tag for case in suite} == found
+    assert all(case[0].get("message") == "it hangs" for case in suite)
+    assert suite.get("errors") == str([*found.values()].count("error"))
 
 
 @pytest.mark.parametrize(
