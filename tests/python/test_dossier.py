@@ -39,6 +39,7 @@ from dumbbell.engine.runner import run_all, run_each
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from dumbbell.dossier.search import Worst
@@ -828,6 +829,24 @@ def test_real_packets_have_no_search_and_no_packs(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
+def test_real_packets_have_jobs_and_no_dask(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(ExperimentError, match="dask: is for the simulator"):
+        evaluate("reno", tmp_path / "out", backend="linux", dask="tcp://nowhere:1")
+    assert not (tmp_path / "out").exists()
+    given = []
+
+    def runs(experiments: list[Experiment], **options: Any) -> Iterator[Result]:
+        given.append((len(experiments), options["backend"], options["jobs"]))
+        return run_each(experiments)
+
+    monkeypatch.setattr(real, "run_each", runs)
+    monkeypatch.setattr(evaluation, "run_all", lambda *_, **__: [])
+    evaluate("reno", tmp_path / "out", clauses=["loss-own"], paths=2, backend="linux", jobs=2)
+    assert given == [(4, "linux", 2)]
+
+
 def test_a_class_is_refused_for_real_packets_before_any_run(tmp_path: Path) -> None:
     (tmp_path / "stays.py").write_text(STAYS)
     cc, out = f"{tmp_path / 'stays.py'}:Stays", tmp_path / "out"
@@ -890,10 +909,10 @@ def test_an_algorithm_whose_runs_are_all_disturbed_is_not_tested(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, disturbed: str
 ) -> None:
     def runs(experiments: list[Experiment], **_: Any) -> list[Result]:
-        [found] = run_each(experiments)
-        is_late = experiments[0].flows[0].cc == disturbed
-        wrong = {"invalid": {"1": ["late"]}} if is_late else {}
-        return [replace(found, meta=found.meta | wrong)]
+        wrong = {"invalid": {"1": ["late"]}}
+        late = [wrong if one.flows[0].cc == disturbed else {} for one in experiments]
+        found = zip(run_each(experiments), late, strict=True)
+        return [replace(one, meta=one.meta | its) for one, its in found]
 
     monkeypatch.setattr(real, "run_each", runs)
     monkeypatch.setattr(evaluation, "run_all", lambda *_, **__: [])
