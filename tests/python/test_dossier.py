@@ -278,6 +278,17 @@ def test_the_search_begins_on_the_paths_of_the_design(name: str) -> None:
     assert [point.scenario for point in drawn.points()] == [point.scenario for point in points]
 
 
+def test_paths_in_several_spellings_are_one_and_each_has_its_value(tmp_path: Path) -> None:
+    [clause] = choose(["retransmitted-constrained"], {})
+    search = Search(bench.Bench(tmp_path), clause.measures[0], "reno", ["cubic"])
+    first, other = search.scenario.first(2)
+    paths = [first | {"flow.*.rtt": rtt} for rtt in ("1000 ms", "1 s")]
+    assert search._bad([paths[0], other, paths[1]], -1.0) == [True, True, True]
+    found = search._measure([paths[0], other, paths[1]], ["reno"])
+    assert found[0] == found[2] == search._measure(paths[1:], ["reno"])[0]
+    assert found[1] == search._measure([other], ["reno"])[0]
+
+
 @pytest.fixture(scope="module")
 def dossier(folder: Path) -> Dossier:
     sections = ["5.1.1", "5.1.2", "5.1.3", "harm-existing", "5.2.3"]
