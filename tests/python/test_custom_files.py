@@ -143,6 +143,37 @@ def test_a_changed_module_beside_a_file_is_read_again(tmp_path: Path) -> None:
     assert cls.decrease(None, 100.0, None, None) == 75.0  # type: ignore[attr-defined]
 
 
+LAZY = """
+from test_custom import Reno
+
+class C(Reno):
+    def decrease(self, cwnd, path, event):
+        import late.inner.{name}
+        return late.inner.{name}.KEPT * cwnd
+"""
+
+
+@pytest.mark.parametrize("cc", ["lazy_file.py:C", "lazy_module:C"])
+def test_what_a_function_imports_is_part_of_the_hash_before_it_runs(
+    cc: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    name = f"of_{cc[:7]}"
+    inner = tmp_path / "late" / "inner"
+    inner.mkdir(parents=True)  # "late" has no __init__.py, as a package may
+    Path(f"{cc.removesuffix('.py:C').removesuffix(':C')}.py").write_text(LAZY.format(name=name))
+    imported = {"__init__.py": "", f"{name}.py": "import far_off\n", "../../far_off.py": "1 / 0"}
+    digests = set()
+    for file in ("", *imported):
+        for each, text in imported.items():
+            (inner / each).write_text(f"{text}\n# changed" if each == file else text)
+        digests |= set(experiment(flows=[Flow(cc=cc)]).resolve().sources.values())
+    assert len(digests) == 4
+    assert not {"late", "far_off"} & {module.partition(".")[0] for module in sys.modules}
+    (inner / f"{name}.py").write_text("def x(:\n")
+    assert experiment(flows=[Flow(cc=cc)]).resolve().sources, "no error before it is imported"
+
+
 def test_a_module_of_the_current_folder_is_meant_even_if_another_of_its_name_came_first(
     mine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -279,6 +310,13 @@ def test_the_command_line_shows_the_traceback_of_ones_own_code_alone() -> None:
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_the_file_of_a_class_that_requires_an_option_is_copied(mine: Path) -> None:
+    flow = Flow(cc="mine.py:Answers(key=cwnd, value=20)")
+    user_code.copy_sources(experiment(flows=[flow]).resolve().sources, mine / "out")
+    copy = mine / "out" / "sources" / "mine.py"
+    assert copy.read_bytes() == (mine / "mine.py").read_bytes()
 
 
 @pytest.mark.parametrize("command", ["run", "sweep"])

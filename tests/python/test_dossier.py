@@ -26,7 +26,7 @@ from dumbbell.cli.evaluate import QUICK_PATHS
 from dumbbell.dossier import Dossier, bench, evaluate, evaluation, real
 from dumbbell.dossier.clauses import choose, clauses, needs_series, untested
 from dumbbell.dossier.evaluation import REFERENCES
-from dumbbell.dossier.gate import Gate
+from dumbbell.dossier.gate import Gate, write_junit
 from dumbbell.dossier.measures import KINDS, Runs, values, with_enough_flows
 from dumbbell.dossier.outcome import Evidence, Finding, Options
 from dumbbell.dossier.packs import Pack, Packed
@@ -39,9 +39,11 @@ from dumbbell.engine.runner import run_all, run_each
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from dumbbell.dossier.search import Worst
+    from dumbbell.engine.backend import Backend
     from dumbbell.results.result import Result
 
 SCENARIOS = sorted(file.stem for file in FOLDER.glob("*.toml"))
@@ -257,6 +259,16 @@ def test_a_changed_limit_has_not_the_reason_of_the_first() -> None:
     assert "BBRv3 uses" in same.measures[0].reason
 
 
+def test_a_measure_in_seconds_says_so_in_json() -> None:
+    findings = [
+        Finding(clause, [Evidence.lacking(one, "not run") for one in clause.measures])
+        for clause in choose(["time-bursts", "delay-own", "loss-own"], {})
+    ]
+    said = Dossier("bbr", ["reno"], findings, [], 3, 0, FOLDER).to_json()
+    units = {one["id"]: one["unit"] for clause in said["clauses"] for one in clause["measures"]}
+    assert units == {"time-bursts": "s", "delay-own": "s", "loss-own": "1"}
+
+
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_the_search_begins_on_the_paths_of_the_design(name: str) -> None:
     scenario = Scenario(name)
@@ -264,6 +276,17 @@ def test_the_search_begins_on_the_paths_of_the_design(name: str) -> None:
     places = scenario.places(len(points) // 2)
     drawn = scenario.at([scenario.settings(place) for place in places], ["cubic", "reno"])
     assert [point.scenario for point in drawn.points()] == [point.scenario for point in points]
+
+
+def test_paths_in_several_spellings_are_one_and_each_has_its_value(tmp_path: Path) -> None:
+    [clause] = choose(["retransmitted-constrained"], {})
+    search = Search(bench.Bench(tmp_path), clause.measures[0], "reno", ["cubic"])
+    first, other = search.scenario.first(2)
+    paths = [first | {"flow.*.rtt": rtt} for rtt in ("1000 ms", "1 s")]
+    assert search._bad([paths[0], other, paths[1]], -1.0) == [True, True, True]
+    found = search._measure([paths[0], other, paths[1]], ["reno"])
+    assert found[0] == found[2] == search._measure(paths[1:], ["reno"])[0]
+    assert found[1] == search._measure([other], ["reno"])[0]
 
 
 @pytest.fixture(scope="module")
@@ -628,9 +651,33 @@ def test_a_gate_exits_with_1_and_writes_junit(tmp_path: Path) -> None:
     assert done.exit_code == 1
     assert "Allowed: 0 %" in done.output
     [suite] = ElementTree.parse(junit).getroot()
-    assert (suite.get("tests"), suite.get("failures")) == ("3", "1")
+    counts = {"tests": "3", "failures": "1", "errors": "0", "skipped": "1"}
+    assert {name: suite.get(name) for name in counts} == counts
     gate.write_text('[share]\n"loss-own" = 1.0\n')
     assert CliRunner().invoke(app, arguments).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("backend", "found"),
+    [
+        ("simulator", {"loss-own": "error", "idle-own": "error"}),
+        ("linux", {"loss-own": "error", "idle-own": "skipped"}),
+    ],
+)
+def test_a_measure_that_could_not_be_run_does_not_pass_in_junit(
+    tmp_path: Path, backend: Backend, found: dict[str, str]
+) -> None:
+    findings = [
+        Finding(clause, [Evidence.lacking(one, "it hangs") for one in clause.measures])
+        for clause in choose(["loss-own", "idle-own"], {})
+    ]
+    dossier = Dossier("bbr", ["reno"], findings, [], 3, 0, tmp_path, backend=backend)
+    gate = Gate(share={"loss-own": 1.0})
+    write_junit(tmp_path / "junit.xml", gate, [(dossier, gate.broken(dossier))])
+    [suite] = ElementTree.parse(tmp_path / "junit.xml").getroot()
+    assert {case.get("name"): case[0].tag for case in suite} == found
+    assert all(case[0].get("message") == "it hangs" for case in suite)
+    assert suite.get("errors") == str([*found.values()].count("error"))
 
 
 @pytest.mark.parametrize(
@@ -793,6 +840,24 @@ def test_real_packets_have_no_search_and_no_packs(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
+def test_real_packets_have_jobs_and_no_dask(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(ExperimentError, match="dask: is for the simulator"):
+        evaluate("reno", tmp_path / "out", backend="linux", dask="tcp://nowhere:1")
+    assert not (tmp_path / "out").exists()
+    given = []
+
+    def runs(experiments: list[Experiment], **options: Any) -> Iterator[Result]:
+        given.append((len(experiments), options["backend"], options["jobs"]))
+        return run_each(experiments)
+
+    monkeypatch.setattr(real, "run_each", runs)
+    monkeypatch.setattr(evaluation, "run_all", lambda *_, **__: [])
+    evaluate("reno", tmp_path / "out", clauses=["loss-own"], paths=2, backend="linux", jobs=2)
+    assert given == [(4, "linux", 2)]
+
+
 def test_a_class_is_refused_for_real_packets_before_any_run(tmp_path: Path) -> None:
     (tmp_path / "stays.py").write_text(STAYS)
     cc, out = f"{tmp_path / 'stays.py'}:Stays", tmp_path / "out"
@@ -855,10 +920,10 @@ def test_an_algorithm_whose_runs_are_all_disturbed_is_not_tested(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, disturbed: str
 ) -> None:
     def runs(experiments: list[Experiment], **_: Any) -> list[Result]:
-        [found] = run_each(experiments)
-        is_late = experiments[0].flows[0].cc == disturbed
-        wrong = {"invalid": {"1": ["late"]}} if is_late else {}
-        return [replace(found, meta=found.meta | wrong)]
+        wrong = {"invalid": {"1": ["late"]}}
+        late = [wrong if one.flows[0].cc == disturbed else {} for one in experiments]
+        found = zip(run_each(experiments), late, strict=True)
+        return [replace(one, meta=one.meta | its) for one, its in found]
 
     monkeypatch.setattr(real, "run_each", runs)
     monkeypatch.setattr(evaluation, "run_all", lambda *_, **__: [])

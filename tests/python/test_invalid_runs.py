@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
 import dumbbell
 from dumbbell import engine
 from dumbbell.cli.plot import plot_folder
+from dumbbell.cli.run import _show_both
 from dumbbell.experiment.model import Experiment, Flow, Link
 from dumbbell.figures.result import draw
 from dumbbell.report.result import result_pages
 from dumbbell.results.result import Result
+from dumbbell.results.summary import side_by_side
 from dumbbell.sweeps.query import query
 
 if TYPE_CHECKING:
@@ -72,6 +76,51 @@ def test_a_figure_is_of_a_sound_run_or_says_that_it_is_not(folder: Path) -> None
     assert "invalid" not in words(draw(invalidate(folder, 1), "windows"))
     assert "invalid" in words(draw(invalidate(folder, 1, 2, 3), "windows"))
     assert "invalid" in words(draw(invalidate(folder, 2).of_seed(2), "windows"))
+
+
+@pytest.fixture
+def both(tmp_path: Path) -> tuple[Result, Result]:
+    """Simulated runs that differ, and the same as if they had real packets, the first invalid."""
+    link = Link(name="bottleneck", rate="1 Mbit/s", delay="10 ms", loss=0.05)
+    experiment = Experiment(links=[link], flows=[Flow(cc="reno")], duration="3 s", seeds=3)
+    simulated = dumbbell.run(experiment, out=tmp_path / "run")
+    real = invalidate(tmp_path / "run", 1)
+    return simulated, replace(real, meta=real.meta | {"kernel": "6.18.1"})
+
+
+def test_simulated_runs_have_the_seeds_of_the_valid_real_ones(
+    both: tuple[Result, Result], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _show_both(*both, tmp_path, tmp_path)
+    said = capsys.readouterr().out
+    values = [re.search(f"{which} +(.*)", said) for which in ("simulated", "Linux 6.18")]
+    simulated, real = (found[1] for found in values if found)
+    assert simulated == real
+
+
+def test_a_figure_of_two_results_is_of_one_seed_or_says_of_which(
+    both: tuple[Result, Result],
+) -> None:
+    simulated, real = both
+
+    def legend(seed: int) -> str:
+        figure = draw(simulated, "windows", seed=seed, beside={"other": real})
+        shown = figure.axes[0].get_legend()
+        return " ".join(text.get_text() for text in shown.get_texts()) if shown else ""
+
+    assert "other" in legend(3)
+    assert "seed" not in legend(3)
+    assert "other, seed 2" in legend(1)
+
+
+def test_a_share_of_marks_that_only_one_result_has_is_shown(both: tuple[Result, Result]) -> None:
+    simulated, real = both
+    marks = pl.lit(3, dtype=pl.UInt64)
+    for marked in (simulated, real):
+        changed = replace(marked, flows=marked.flows.with_columns(marked=marks))
+        pair = [changed if one is marked else one for one in both]
+        table = side_by_side(pair)[0]
+        assert "Marked" in table.text(200)
 
 
 def test_the_command_line_warns(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

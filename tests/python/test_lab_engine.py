@@ -170,11 +170,6 @@ def test_chromium_gives_the_same_bytes_and_the_same_metrics(tmp_path: Path, kind
         assert_same_metrics(run(experiment, seeds=[3]), there, name)
 
 
-def of_transfers(result: Result) -> set[str]:
-    """The flows of many transfers."""
-    return set(result.transfers["flow"].cast(pl.String)) if result.transfers.width else set()
-
-
 def assert_same_metrics(result: Result, there: dict[str, Any], name: str) -> None:
     """That the page's metrics of a run are those of `dumbbell.metrics`."""
     summary, width = there["summary"], metrics.window_width(result)
@@ -192,7 +187,8 @@ def assert_same_metrics(result: Result, there: dict[str, Any], name: str) -> Non
         assert there_of == pytest.approx(known), (name, row["flow"])
     assert transfers.height == sum(one is not None for one in summary["transfers"]), name
     [jain] = metrics.fairness(result)["jain"].to_list()
-    competing = [name for name in result.flow_names if name not in of_transfers(result)]
+    of_transfers = set(result.of_transfers["flow"])
+    competing = [name for name in result.flow_names if name not in of_transfers]
     assert summary["jain"] == pytest.approx(jain if len(competing) > 1 else None), name
     [together] = metrics.group_throughput(metrics.summary(result))["throughput"].to_list()
     assert summary["together"] == pytest.approx(together), name

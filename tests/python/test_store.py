@@ -13,12 +13,14 @@ from pathlib import Path
 import pytest
 from polars.testing import assert_frame_equal
 
-from dumbbell import Experiment, Flow, Result, papers, run
+from dumbbell import Experiment, Flow, Result, _core, papers, run
 from dumbbell.cli.app import app
+from dumbbell.engine import runner
 from dumbbell.engine import store as run_store
+from dumbbell.engine.kernel import RunMonitor
 from dumbbell.engine.store import Store, measurement_key
 from dumbbell.errors import DumbbellError
-from dumbbell.results.tables import TABLES
+from dumbbell.results.tables import TABLES, RunOutput
 from dumbbell.sweeps.dataset import Dataset
 from dumbbell.sweeps.drive import run_sweep
 from dumbbell.sweeps.plan import Sweep
@@ -127,23 +129,67 @@ def test_algorithms_without_a_file_and_logged_packets_are_not_stored(store: Stor
 def test_builds_and_parameters_of_modules_are_told_apart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def key(cc: str) -> str | None:
-        resolved = EXPERIMENT.replace(flows=[Flow(cc=cc, rtt="20 ms")]).resolve()
-        return measurement_key(resolved, resolved.scenario(1))
+    def key(cc: str, name: str) -> str | None:
+        return _key(Flow(cc=cc, rtt="20 ms"), {cc: name})
 
     monkeypatch.setattr(run_store, "_MODULES", tmp_path)
-    assert key("linux:cubic") is not None
-    assert key("linux:mine") is None, "it may be another one each time"
-    module = tmp_path / "tcp_mine"
-    (module / "notes").mkdir(parents=True)
-    (module / "parameters").mkdir()
-    keys = set()
-    for build, beta in ((b"1", "717"), (b"2", "717"), (b"2", "819")):
-        (module / "notes/.note.gnu.build-id").write_bytes(build)
-        (module / "parameters/beta").write_text(beta)
-        keys.add(key("linux:mine"))
-    assert None not in keys
-    assert len(keys) == 3
+    known = {"reno", "cubic", "mine", "highspeed"}
+    monkeypatch.setattr("dumbbell.bpf.known", lambda: known)
+    assert key("linux:cubic", "cubic") is not None
+    assert key("linux:mine", "mine") is None, "it may be another one each time"
+    for cc, name in (("linux:mine", "mine"), ("hstcp", "highspeed")):
+        module = tmp_path / f"tcp_{name}"
+        (module / "notes").mkdir(parents=True)
+        (module / "parameters").mkdir()
+        keys = set()
+        for build, beta in ((b"1", "717"), (b"2", "717"), (b"2", "819")):
+            (module / "notes/.note.gnu.build-id").write_bytes(build)
+            (module / "parameters/beta").write_text(beta)
+            keys.add(key(cc, name))
+        assert None not in keys
+        assert len(keys) == 3
+
+
+def test_a_module_that_is_loaded_for_the_run_is_not_known_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("dumbbell.bpf.known", lambda: {"reno", "cubic"})
+    assert _key(Flow(cc="reno", rtt="20 ms"), {"reno": "reno"}) is not None
+    assert _key(Flow(cc="vegas", rtt="20 ms"), {"vegas": "vegas"}) is None
+    assert _key(Flow(cc="cubic", transport="quic", rtt="20 ms"), {}) is not None
+
+
+def test_an_object_is_run_again_if_its_content_changed(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "mine.o"
+    cc, made = f"linux:{file}", []
+
+    def measured(scenario: str, *_: object) -> RunOutput:
+        said = json.loads(scenario)
+        made.append(said["flows"][0].pop("kernel_cc"))
+        said["flows"][0]["cc"] = "reno"
+        return RunOutput.of(_core.simulate(json.dumps(said)))
+
+    monkeypatch.setattr(runner, "measured", measured)
+    for content, name in ((b"1", "mine_a1"), (b"1", "mine_b2"), (b"2", "mine_c3")):
+        file.write_bytes(content)
+        one = EXPERIMENT.replace(flows=[Flow(cc=cc, rtt="20 ms")]).resolve()
+        runner._measure(RunMonitor(), one, 1, store, {cc: name}, 0, False, 1)
+    assert made == ["mine_a1", "mine_c3"], "the kernel's name is another one each time"
+
+
+def test_runs_of_other_programs_are_not_stored() -> None:
+    flow = Flow(cc="reno", rtt="20 ms", command="iperf3 -c {server}")
+    names = {"reno": "reno"}
+    assert _key(flow.replace(command=None), names) is not None
+    assert _key(flow, names) is None, "the program may be another one each time"
+
+
+def _key(flow: Flow, names: dict[str, str]) -> str | None:
+    """The key of a run with real packets of a flow."""
+    resolved = EXPERIMENT.replace(flows=[flow]).resolve()
+    return measurement_key(resolved, resolved.scenario(1), names)
 
 
 def test_damaged_entries_are_made_again(store: Store) -> None:

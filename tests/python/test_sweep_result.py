@@ -14,6 +14,8 @@ import dumbbell
 from dumbbell import DumbbellError, Experiment, ExperimentError, Flow, Link, metrics
 from dumbbell.cli.app import app
 from dumbbell.results.summary import means
+from dumbbell.sweeps.plan import Sweep
+from dumbbell.sweeps.result import table_so_far
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,6 +42,18 @@ def test_a_sweep_has_a_row_for_every_point_and_seed(swept: dumbbell.SweepResult)
     ]
     assert swept.flows.height == 16
     assert swept.links.height == 8
+
+
+def test_what_is_shown_of_a_running_sweep_may_get_more_columns(
+    swept: dumbbell.SweepResult,
+) -> None:
+    """Only runs with transfers have columns of these."""
+    axes = Sweep.of(EXPERIMENT, AXES).axes
+    more = swept.runs.with_columns(transfers=pl.lit(3))
+    first = table_so_far([swept.runs], axes).rows
+    both = table_so_far([swept.runs, more], axes).rows
+    assert [row[1] for row in both] == [8, 8]
+    assert [row[2:] for row in both] == [row[2:] for row in first]
 
 
 def test_its_rows_are_those_of_the_experiment_run_alone(swept: dumbbell.SweepResult) -> None:

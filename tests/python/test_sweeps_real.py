@@ -19,10 +19,13 @@ from dumbbell.results.tables import RunOutput
 from dumbbell.sweeps import real
 from dumbbell.sweeps.drive import run_sweep
 from dumbbell.sweeps.plan import Sweep
+from dumbbell.sweeps.result import SweepResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    from dumbbell.engine.backend import Backend
 
 FILE = """
 duration = "2 s"
@@ -45,6 +48,7 @@ def simulated(invalid: set[int]) -> Callable[[str, RunMonitor, int, int], RunOut
         said = json.loads(scenario)
         for flow in said["flows"]:
             del flow["kernel_cc"]
+            flow.pop("command", None)
         output = RunOutput.of(_core.simulate(json.dumps(said)))
         if said["seed"] in invalid:
             output.invalid_reasons.append("the machine was busy")
@@ -99,6 +103,21 @@ def test_runs_that_the_machine_disturbed_are_left_out_until_they_are_made_again(
     assert there.table("flows").select(kept).equals(again.dataset.table("flows").select(kept))
 
 
+def test_simulated_means_are_of_the_seeds_that_were_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(real, "measured", simulated({2}))
+    sweep = Sweep.parse(FILE.replace("delay =", "loss = 0.01\ndelay ="))
+    kinds: tuple[Backend, Backend] = ("linux", "simulator")
+    there, here = (
+        SweepResult(run_sweep(sweep, tmp_path / kind, seeds=[1, 2, 3], backend=kind).dataset)
+        for kind in kinds
+    )
+    rows = here.beside(there).rows
+    assert len(rows) == 4
+    assert [row[2:] for row in rows[::2]] == [row[2:] for row in rows[1::2]]
+
+
 def test_algorithms_that_nothing_identifies_are_run_anew_each_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -106,6 +125,17 @@ def test_algorithms_that_nothing_identifies_are_run_anew_each_time(
     monkeypatch.setattr(real, "measured_by", lambda _: None)
     for _ in range(2):
         assert run_sweep(Sweep.parse(FILE), tmp_path / "out", backend="linux").made == 2
+
+
+def test_other_programs_are_run_anew_each_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(real, "measured", simulated(set()))
+    monkeypatch.setattr(real, "measured_by", lambda _: "a machine")
+    for command, made in (("", (2, 0)), ('command = "iperf3 -c {server}"\n', (2, 2))):
+        sweep = Sweep.parse(FILE.replace("[sweep]", f"{command}[sweep]"))
+        out = tmp_path / f"out-{len(command)}"
+        assert tuple(run_sweep(sweep, out, backend="linux").made for _ in range(2)) == made
 
 
 def test_a_sweep_of_which_no_run_counts_is_an_error(

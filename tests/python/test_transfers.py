@@ -204,6 +204,25 @@ def test_jain_does_not_count_flows_that_only_probe() -> None:
     assert "Jain" not in repr(beside)
 
 
+@pytest.mark.parametrize(
+    "keys", [{"arrivals": ["1.5 s"]}, {"app": "requests(think=1 s)", "start": "0.99 s"}]
+)
+def test_jain_does_not_count_flows_whose_transfers_never_came(keys: dict[str, Any]) -> None:
+    link = Link(name="b", rate="20 Mbit/s", delay="20 ms")
+    web = Flow(name="web", cc="cubic", sizes="constant(size=1 MB)", **keys)
+    bulk = Flow(name="bulk", cc="cubic", repeat=2)
+    flows = [web, bulk]
+    short, long = (Experiment(links=[link], flows=flows, duration=f"{n} s") for n in (1, 3))
+    found = [dumbbell.run(one) for one in (short, long)]
+    swept = [dumbbell.sweep(one, {"link.b.queue": ["1 BDP"]}).runs for one in (short, long)]
+    assert [result.transfers.height > 0 for result in found] == [False, True]
+    for result, runs in zip(found, swept, strict=True):
+        rates = metrics.throughput(result).filter(pl.col("flow") != "web")["throughput"]
+        expected = pytest.approx(metrics.jain(rates))
+        assert metrics.fairness(result)["jain"].item() == expected
+        assert runs["jain"].item() == expected
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("sizes", ["exponential(mean=2 MB)", "constant(size=2 MB)"])
 @pytest.mark.parametrize("load", [0.3, 0.5, 0.7])

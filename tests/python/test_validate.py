@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -77,12 +78,30 @@ def test_a_seed_gives_one_plan_and_the_quick_one_is_a_part_of_it() -> None:
         ([[80.0, 100.0, 120.0]], [101.0], "undecided"),
         # The variations are alike, but Linux is not beside them.
         ([[99.9, 100.0, 100.1]] * 3, [81.0, 100.0, 119.0], "undecided"),
+        # Transfers that are not complete.
+        ([[math.inf], [math.inf]], [math.inf, math.inf], "agrees"),
+        ([[100.0], [100.0]], [math.inf, math.inf], "differs"),
+        ([[100.0, 100.0, math.inf]] * 3, [100.0, 100.0, 101.0], "agrees"),
     ],
 )
 def test_a_verdict_needs_a_known_difference(
     simulated: list[list[float]], linux: list[float], verdict: str
 ) -> None:
     assert linux_grid.judge(simulated, linux, 3.0) == verdict
+
+
+def test_transfers_that_are_not_complete_take_longer_than_any() -> None:
+    link = Link(name="bottleneck", rate="20 Mbit/s", delay="5 ms", queue="50 packets")
+    for complete, expected in ((1, math.inf), (2, 1.0)):
+        sizes = ["10 kB"] * complete + ["100 MB"] * (3 - complete)
+        flows = [Flow(name=f"transfer-{n}", cc="reno", bytes=of) for n, of in enumerate(sizes)]
+        [run] = run_all([Experiment(duration="1 s", links=[link], flows=flows)])
+        found = {metric: value for _, metric, value in linux_grid._achieved(run)}
+        assert found["completion"] == pytest.approx(expected, abs=1.0)
+    unfinished = {"metric": "completion", "linux": [math.inf, math.inf]}
+    assert linux_grid._bound(unfinished) == 0.1e-3
+    assert not linux_grid._varies(unfinished)
+    assert linux_grid._varies(unfinished | {"linux": [1.0, math.inf]})
 
 
 def test_a_mean_difference_has_the_interval_of_a_textbook() -> None:
@@ -158,6 +177,15 @@ def test_validate_says_that_a_folder_has_no_measurements(tmp_path: Path) -> None
     done = dumbbell("validate", "--no-measure", "--out", "none", cwd=tmp_path)
     assert done.returncode == 2
     assert "nothing was measured there; leave out --no-measure" in " ".join(done.stderr.split())
+
+
+def test_validate_says_why_no_run_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    late = _measured().with_columns(invalid=pl.format("late by {} ms", "run"))
+    monkeypatch.setattr(linux_grid, "measured", lambda *_: late)
+    done = dumbbell("validate", "--no-measure", "--out", "some", cwd=tmp_path)
+    assert done.returncode == 2
+    said = " ".join(done.stderr.split())
+    assert "some: no run counts, as all are invalid (one, run 1: late by 1 ms; one, run 2" in said
 
 
 @pytest.mark.parametrize(

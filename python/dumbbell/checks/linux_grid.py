@@ -159,10 +159,11 @@ def _achieved(run: Result) -> list[tuple[str, str, float]]:
     )
     rows: list[tuple[str, str, float]] = []
     for (group,), some in flows.group_by("group", maintain_order=True):
-        short = group == "transfer"
-        metric = "completion" if short else "goodput"
-        value = pl.median("took").fill_null(math.inf) if short else pl.sum("goodput")
-        rows.append((str(group), metric, float(some.select(value).item())))
+        if group == "transfer":
+            took = some["took"].fill_null(math.inf)  # one that is not complete is the longest
+            rows.append((str(group), "completion", float(statistics.median(took))))
+        else:
+            rows.append((str(group), "goodput", float(some["goodput"].sum())))
     whole = flows.filter(pl.col("group") != "transfer").select(
         (pl.col("queue_delay_mean") * pl.col("sent")).sum() / pl.col("sent").sum()
     )
@@ -272,21 +273,26 @@ def _values(measured_: pl.DataFrame) -> pl.DataFrame:
 
 
 def _bound(row: dict[str, Any]) -> float:
-    """How far the simulator may be from Linux."""
-    metric = MEASURES[row["metric"]]
-    return max(metric.share * abs(float(statistics.median(row["linux"]))), metric.least)
+    """How far the simulator may be from Linux; the least if Linux's transfers are not complete."""
+    metric, linux = MEASURES[row["metric"]], float(statistics.median(row["linux"]))
+    return max(metric.share * abs(linux), metric.least) if math.isfinite(linux) else metric.least
+
+
+def _off(one: float, other: float) -> float:
+    """By how much one value is more than another; two that are infinite are the same."""
+    return 0.0 if one == other else one - other
 
 
 def _varies(row: dict[str, Any]) -> bool:
     """Whether Linux's own runs differ by more than the simulator may."""
     linux: list[float] = row["linux"]
-    return (max(linux) - min(linux)) / 2 > _bound(row)
+    return _off(max(linux), min(linux)) / 2 > _bound(row)
 
 
 def _is_chaotic(row: dict[str, Any], models: Models) -> bool:
     """Whether they do, or whether simulated runs of one seed do."""
     seeds = [[*one, *other] for one, other in zip(*models.values(), strict=True)]
-    spreads = [max(some) - min(some) for some in seeds]
+    spreads = [_off(max(some), min(some)) for some in seeds]
     return _varies(row) or max(spreads) > _bound(row)
 
 
@@ -295,10 +301,13 @@ def judge(simulated: Runs, linux: Sequence[float], bound: float) -> str:
 
     Without variations the medians decide: ``agrees`` or ``differs``. With them two one-sided tests
     of the mean difference do (Schuirmann, 1987): ``agrees`` if it is within the bound, ``differs``
-    if it is beyond it, each with 95 % confidence; else ``undecided``.
+    if it is beyond it, each with 95 % confidence; else ``undecided``. There is no such mean if a
+    value is infinite, as of transfers that are not complete: then the medians decide too.
     """
-    if all(len(variations) == 1 for variations in simulated):
-        off = statistics.median(chain.from_iterable(simulated)) - statistics.median(linux)
+    every = list(chain.from_iterable(simulated))
+    is_finite = all(map(math.isfinite, [*every, *linux]))
+    if not is_finite or all(len(variations) == 1 for variations in simulated):
+        off = _off(statistics.median(every), statistics.median(linux))
         return "agrees" if abs(off) <= bound else "differs"
     low, high = _difference(simulated, linux)
     if -bound <= low and high <= bound:

@@ -85,7 +85,7 @@ def evaluate_algorithms(
         write_side_by_side(dossiers, out)
     broken = [(one, thresholds.broken(one)) for one in dossiers]
     if junit:
-        write_junit(junit, broken)
+        write_junit(junit, thresholds, broken)
     if json:
         found = [
             one.to_json() | {"broken": [vars(b) for b in breaches]} for one, breaches in broken

@@ -148,21 +148,24 @@ def _show(result: Result, written: Experiment, until: Until | None) -> None:
 
 
 def _show_both(simulated: Result, real: Result, folder: Path, beside: Path) -> None:
-    """Prints what flows achieved in the simulator and in Linux, and draws one over the other."""
+    """Prints what flows achieved in the simulator and in Linux, and draws one over the other.
+
+    Of both those seeds count whose runs with real packets are valid.
+    """
     from dumbbell import figures
     from dumbbell.figures.result import draw
     from dumbbell.results.summary import side_by_side
 
     title = simulated.experiment.title or "Simulated and with real packets"
-    every, real = real, real.valid()
-    flows, *more = side_by_side([simulated, real])
-    output.print_table(f"{title}{output.mean_of([len(real.seeds)])}", flows)
+    valid = real.valid()
+    flows, *more = side_by_side([simulated.with_seeds_of(real), valid])
+    output.print_table(f"{title}{output.mean_of([len(valid.seeds)])}", flows)
     for table in more:
         output.print_line()
         output.print_table("Transfers", table)
-    _tell_invalid(every)
+    _tell_invalid(real)
     with figures.styled(), writing(folder / "both.svg"):
-        figure = draw(simulated, beside={real.source: real})
+        figure = draw(simulated, seed=valid.seeds[0], beside={real.source: real})
         written = figures.save(figure, folder / "both", ["svg", "png"])
     output.print_line(f"\nThe results are in {folder} and {beside}; the figure is {written[0]}")
 

@@ -148,7 +148,6 @@ def _live(
     what: str, sweep: Sweep
 ) -> Iterator[tuple[Progress, Callable[[pl.DataFrame], None] | None]]:
     """Shows, on a terminal, one progress bar and the means so far along one axis."""
-    import polars as pl
     from rich.console import Console, Group
     from rich.live import Live
     from rich.text import Text
@@ -170,7 +169,7 @@ def _live(
 
         def add(more: pl.DataFrame) -> None:
             runs.append(more)
-            table = table_so_far(pl.concat(runs), sweep.axes).text(console.width)
+            table = table_so_far(runs, sweep.axes).text(console.width)
             live.update(Group(Text(f"So far\n{table}\n"), bar))
 
         yield show, add

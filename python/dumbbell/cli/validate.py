@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 from typer import Option
 
@@ -12,7 +12,11 @@ from dumbbell.cli.output import print_json, print_line, print_table, print_text,
 from dumbbell.errors import DumbbellError
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from dumbbell.engine.runner import Options
+
+_TOLD: Final = 3  # so many invalid runs are told with their reasons
 
 
 def validate(
@@ -51,6 +55,8 @@ def validate(
     known = linux_grid.measured(plan, out)
     if known.is_empty():
         raise DumbbellError(f"{out}: nothing was measured there; leave out --no-measure")
+    if known["invalid"].null_count() == 0:
+        raise DumbbellError(f"{out}: {_all_invalid(known)}")
     compared = linux_grid.compare(known)
     if json:
         print_json({"cells": compared.to_dicts()})
@@ -62,3 +68,12 @@ def validate(
     if not off.is_empty():
         print_line()
         print_table("Cells that do not agree", linux_grid.table(off))
+
+
+def _all_invalid(known: pl.DataFrame) -> str:
+    """That no run counts, with the reasons of the first ones."""
+    runs = known.unique(["cell", "run"], maintain_order=True).select("cell", "run", "invalid")
+    told = [f"{cell}, run {run}: {why}" for cell, run, why in runs.head(_TOLD).iter_rows()]
+    told += [f"{runs.height - _TOLD} more"] if runs.height > _TOLD else []
+    advice = "on an idle machine the same command, without --no-measure, makes them again"
+    return f"no run counts, as all are invalid ({'; '.join(told)}); {advice}"

@@ -84,10 +84,11 @@ def evaluate(
         limits: Limits of measures in the place of those of the program, by the measures' names.
         packs: Published suites to be run too, such as ``["tcpeval"]``.
         seeds: How many seeds the tests of packs have; those of their files if not given.
-        backend: ``"linux"`` for real packets with this kernel's algorithms, in real time and one
-            run after the other, without search and packs.
-        jobs: How many simulations to run at once; as many as there are processors if not given.
-        dask: The address of a Dask scheduler whose workers are to do the work.
+        backend: ``"linux"`` for real packets with this kernel's algorithms, in real time, without
+            search and packs.
+        jobs: How many runs to make at once; as many as there are processors if not given, or one if
+            packets are real.
+        dask: The address of a Dask scheduler whose workers simulate.
         progress: Called periodically with the current step and its completed fraction (0 to 1).
 
     Raises:
@@ -110,6 +111,8 @@ def evaluate(
     if is_real and (suites or search):
         problem = "linux runs neither packs nor a search for the worst"
         raise ExperimentError(problem, key="backend")
+    if is_real and dask is not None:
+        raise ExperimentError("is for the simulator", key="dask")
     _refuse_tcp_for_media(cc, chosen, suites)
     check_algorithm(cc, backend)
     _refuse_other(Path(out), cc, backend)

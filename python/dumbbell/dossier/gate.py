@@ -108,23 +108,33 @@ def _numbers(path: Path, table: str, content: Any) -> dict[str, float]:
     return {name: float(value) for name, value in content.items()}
 
 
-def write_junit(path: Path, results: Sequence[tuple[Dossier, list[Breach]]]) -> None:
-    """Writes the result of a gate as JUnit does: a test case for each measure of an algorithm."""
+def write_junit(path: Path, gate: Gate, results: Sequence[tuple[Dossier, list[Breach]]]) -> None:
+    """Writes the result of a gate as JUnit does: a test case for each measure of an algorithm.
+
+    A measure that could not be run is an error where it fails the command, as it is in the gate or
+    simulated. One that is not in the gate is skipped.
+    """
     root = ElementTree.Element("testsuites")
     for dossier, breaches in results:
         by_measure = {breach.measure: breach for breach in breaches}
-        suite = ElementTree.SubElement(
-            root,
-            "testsuite",
-            name=f"RFC 9743: {dossier.cc}",
-            tests=str(len(dossier.evidence)),
-            failures=str(len(by_measure)),
-        )
+        suite = ElementTree.SubElement(root, "testsuite", name=f"RFC 9743: {dossier.cc}")
+        counts = dict.fromkeys(("failure", "error", "skipped"), 0)
         for one in dossier.evidence:
-            case = ElementTree.SubElement(
-                suite, "testcase", classname=dossier.cc, name=one.measure.id
-            )
-            if breach := by_measure.get(one.measure.id):
-                ElementTree.SubElement(case, "failure", message=breach.sentence)
+            name = one.measure.id
+            case = ElementTree.SubElement(suite, "testcase", classname=dossier.cc, name=name)
+            if one.failure and (name in gate.share or dossier.backend == "simulator"):
+                tag, message = "error", one.failure
+            elif breach := by_measure.get(name):
+                tag, message = "failure", breach.sentence
+            elif name not in gate.share:
+                tag, message = "skipped", one.failure or f"the gate has no share.{name}"
+            else:
+                continue
+            ElementTree.SubElement(case, tag, message=message)
+            counts[tag] += 1
+        suite.set("tests", str(len(dossier.evidence)))
+        suite.set("failures", str(counts["failure"]))
+        suite.set("errors", str(counts["error"]))
+        suite.set("skipped", str(counts["skipped"]))
     text = ElementTree.tostring(root, encoding="unicode", xml_declaration=True)
     write_text(path, text + "\n")

@@ -375,7 +375,7 @@ class Dossier:
         return {
             "id": measure.id,
             "title": measure.kind.column.title,
-            "unit": "s" if measure.kind.column.unit == "ms" else "1",
+            "unit": "s" if measure.kind.column.unit in ("s", "ms") else "1",
             "limit": measure.limit,
             "reason": measure.reason,
             "scenario": measure.scenario,

@@ -14,12 +14,13 @@ import polars as pl
 from dumbbell import metrics
 from dumbbell.dossier.bench import FailedRunError
 from dumbbell.dossier.measures import Runs
+from dumbbell.engine.progress import Progress, titled
 from dumbbell.engine.runner import run_each
 from dumbbell.errors import DumbbellError
 from dumbbell.sweeps.work import with_frames
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from dumbbell.dossier.bench import Bench
     from dumbbell.dossier.scenarios import Scenario
@@ -32,10 +33,10 @@ _REPEATS: Final = 1
 def measure(
     bench: Bench, scenario: Scenario, paths: Sequence[Mapping[str, Any]], algorithms: Sequence[str]
 ) -> Runs:
-    """Runs some paths of a scenario with each of some algorithms, one after the other.
+    """Runs some paths of a scenario with each of some algorithms.
 
     Args:
-        bench: What counts the runs and shows the progress.
+        bench: How many run at once; what counts the runs and shows the progress.
         scenario: The scenario.
         paths: The settings of each path, as `Scenario.settings` has them.
         algorithms: The algorithms.
@@ -48,9 +49,8 @@ def measure(
     experiments = [scenario.experiment(path, cc) for path in paths for cc in algorithms]
     named = [axis.name for axis in design.axes]
     rows, flows, series, links = [], [], [], []
-    for number, (point, one) in enumerate(zip(points, experiments, strict=True)):
-        bench.progress(f"{scenario.name}: real packets", number / len(points))
-        result = _measured(one)
+    results = _measured(experiments, bench.jobs, titled(bench.progress, scenario.name))
+    for number, (point, result) in enumerate(zip(points, results, strict=True)):
         bench.made += 1
         if result.invalid_runs:
             continue
@@ -71,12 +71,15 @@ def measure(
     return of
 
 
-def _measured(experiment: Experiment) -> Result:
+def _measured(
+    experiments: Sequence[Experiment], jobs: int | None, progress: Progress
+) -> Iterator[Result]:
     try:
-        [result] = run_each([experiment], backend="linux", retry_invalid=_REPEATS)
+        yield from run_each(
+            experiments, jobs=jobs, backend="linux", retry_invalid=_REPEATS, progress=progress
+        )
     except DumbbellError as error:
         raise FailedRunError(f"real packets cannot show it: {error}") from error
-    return result
 
 
 def _summary(result: Result) -> tuple[pl.DataFrame, dict[str, object]]:

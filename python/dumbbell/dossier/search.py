@@ -128,14 +128,22 @@ class Search:
     def _measure(
         self, settings: Sequence[Mapping[str, Any]], algorithms: Sequence[str]
     ) -> list[dict[str, float | None]]:
-        """The measure on each of some paths, by algorithm."""
+        """The measure on each of some paths, by algorithm.
+
+        Paths that have the same values in several spellings, such as "1000 ms" and "1 s", are one.
+        """
         sweep = self.scenario.at(settings, algorithms)
+        paths = list(zip(*map(sweep.listed, range(len(self.scenario.axes))), strict=True))
+        number = {path: at for at, path in enumerate(dict.fromkeys(paths))}
         kind = "all" if len(algorithms) > len(self.needed) else "own"
         place = f"search/{self.measure.id}-{kind}"
         runs = self.bench.run(sweep, place, series=self.measure.kind.of_series)
         found = values(runs, self.measure.kind).sort("path", maintain_order=True)
-        by_path = found.partition_by("path", maintain_order=True)
-        return [dict(zip(one["cc"], one["value"], strict=True)) for one in by_path]
+        by_path = [
+            dict(zip(one["cc"], one["value"], strict=True))
+            for one in found.partition_by("path", maintain_order=True)
+        ]
+        return [by_path[number[path]] for path in paths]
 
     def _simple(self, settings: dict[str, Any], found: float) -> dict[str, Any]:
         """The same path with as many plain or round values as leave it bad.

@@ -319,13 +319,13 @@ def _measure(
 
     `names` are what the kernel calls the algorithms.
     """
-    scenario = kernel.for_kernel(one.scenario(seed), names)
+    scenario = one.scenario(seed)
 
     def make() -> RunOutput:
-        return measured(scenario, monitor, retry_invalid, at_once)
+        return measured(kernel.for_kernel(scenario, names), monitor, retry_invalid, at_once)
 
     what = description(one, seed, "linux")
-    return _finish(make, store, measurement_key(one, scenario), what, fresh=fresh)
+    return _finish(make, store, measurement_key(one, scenario, names), what, fresh=fresh)
 
 
 def measured(

@@ -249,42 +249,51 @@ def simulation_key(resolved: Experiment, scenario: str) -> str | None:
     return None if None in code else _hash("simulator", engine(), scenario, code)
 
 
-def measurement_key(resolved: Experiment, scenario: str) -> str | None:
+def measurement_key(resolved: Experiment, scenario: str, names: Mapping[str, str]) -> str | None:
     """The key of one run with real packets; None if it is not stored.
 
-    Logged packets are too large, and an algorithm of the kernel that is neither one of Linux's nor
-    a module's may be another one each time.
+    Logged packets are too large. Another program may be another one each time, and so may an
+    algorithm of the kernel that is neither one of Linux's nor a loaded module's.
+
+    Args:
+        resolved: The experiment.
+        scenario: That of the run, without the kernel's names: objects have another one each time.
+        names: What the kernel calls the algorithms, and maybe others.
     """
-    if any(flow.log for flow in resolved.flows):
+    if any(flow.log or flow.command is not None for flow in resolved.flows):
         return None
-    machine = measured_by(flow.cc for flow in resolved.flows)
+    used = {without_options(flow.cc) for flow in resolved.flows if flow.transport == "tcp"}
+    machine = measured_by({cc: names[cc] for cc in used})
     return None if machine is None else _hash("kernel", engine(), scenario, machine)
 
 
-def measured_by(algorithms: Iterable[str]) -> str | None:
+def measured_by(names: Mapping[str, str]) -> str | None:
     """A hash of what of this machine determines runs with real packets of some algorithms.
 
-    None as for `measurement_key`.
+    None as for `measurement_key`. `names` are what the kernel calls them.
     """
-    builds = [_build(cc) for cc in algorithms]
+    builds = [_build(cc, name) for cc, name in sorted(names.items())]
     return None if None in builds else _hash(_machine(), builds)
 
 
-def _build(cc: str) -> str | None:
-    """What tells one build of a flow's algorithm in the kernel from another; None if nothing does.
+def _build(cc: str, name: str) -> str | None:
+    """What tells one build of an algorithm in the kernel from another; None if nothing does.
 
-    A module is known by its build ID, and has parameters. An object of eBPF is known by its
-    content, which the scenario has.
+    A module is known by its build ID, and has parameters; the kernel may load it only for the run.
+    An object of eBPF is known by its content, which the scenario has.
     """
-    name = _core.linux_algorithm(cc)
-    module = _MODULES / f"tcp_{name or without_options(cc)}"
+    if object_of(cc) is not None:
+        return "in the scenario's sources"
+    if name not in bpf.known():
+        return None
+    module = _MODULES / f"tcp_{name}"
     files = [module / "notes" / ".note.gnu.build-id", *sorted(module.glob("parameters/*"))]
     found = {}
     for file in files:
         with suppress(OSError):
             found[file.name] = file.read_bytes().hex()
-    is_known = name is None or object_of(cc) is not None or name in _core.algorithms()
-    return json.dumps(found) if found or is_known else None
+    is_known = _core.linux_algorithm(cc) is None or name in _core.algorithms()
+    return json.dumps([name, found]) if found or is_known else None
 
 
 _MODULES: Final = Path("/sys/module")

@@ -1,7 +1,8 @@
 """Reading the modules in which users have algorithms of their own.
 
 A file has the modules beside it to itself: two files may each have a ``helper.py``. A module is
-read again if its source changed, or that of a file of the user's that it imports, wherever that is.
+read again if its source changed, or that of a file of the user's that it imports, wherever that is
+and whenever: an import in a function counts before it is made.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ import importlib.util
 import sys
 import sysconfig
 import traceback
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from itertools import accumulate
 from pathlib import Path
 from threading import RLock
 from types import ModuleType
@@ -105,11 +107,11 @@ def _file(home: str) -> tuple[ModuleType, str]:
             if known is not None:
                 known.reload_imported()
             exec(compile(source, path, "exec"), vars(module))
-        for other in set(sys.modules) - before:
-            file = _path_of(sys.modules[other])
-            if file is not None and file.is_relative_to(path.parent):
-                _brought[other] = file
-        known = _modules[str(path)] = _Read.of(module, sorted(_brought.values()))
+            for other in set(sys.modules) - before:
+                file = _path_of(sys.modules[other])
+                if file is not None and file.is_relative_to(path.parent):
+                    _brought[other] = file
+            known = _modules[str(path)] = _Read.of(module, sorted(_brought.values()))
     return known.module, known.digest
 
 
@@ -162,29 +164,49 @@ def _files_of(module: ModuleType) -> list[Path]:
     """
     found: dict[Path, bool] = {}
 
-    def visit(one: ModuleType | None) -> None:
-        file = _path_of(one)
-        if one is None or file is None or file in found or not (one is module or _is_users(file)):
-            return
+    def visit(file: Path, package: str | None) -> None:
         found[file] = True
-        for name in _imports(one, file):
-            visit(sys.modules.get(name))
+        for name in _imports(file, package):
+            there, its_package = _located(name)
+            if there is not None and there not in found and _is_users(there):
+                visit(there, its_package)
         found[file] = found.pop(file)  # after what it imports
 
-    visit(module)
+    if (own := _path_of(module)) is not None:
+        visit(own, module.__package__)
     return list(found)
 
 
-def _imports(module: ModuleType, file: Path) -> Iterator[str]:
-    """The names of modules, or of what is in them, that the source of a module imports."""
-    for node in ast.walk(ast.parse(file.read_bytes())):
+def _imports(file: Path, package: str | None) -> Iterator[str]:
+    """The names of modules, their packages, or what is in them, that a module imports."""
+    try:
+        tree = ast.parse(file.read_bytes())
+    except (SyntaxError, ValueError):
+        return  # which is told when it is imported
+    names: list[str] = []
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            yield from (name.name for name in node.names)
+            names += (name.name for name in node.names)
         elif isinstance(node, ast.ImportFrom):
             home = "." * node.level + (node.module or "")
-            if node.level:
-                home = importlib.util.resolve_name(home, module.__package__)
-            yield from (home, *(f"{home}.{name.name}" for name in node.names))
+            with suppress(ImportError):  # a relative import outside of a package
+                home = importlib.util.resolve_name(home, package)
+                names += (f"{home}.{name.name}" for name in node.names)
+    for name in names:
+        yield from accumulate(name.split("."), "{}.{}".format)
+
+
+def _located(name: str) -> tuple[Path | None, str | None]:
+    """File and package of a module, be it imported or not; this does not import it."""
+    if (module := sys.modules.get(name)) is not None:
+        return _path_of(module), module.__package__
+    home, _, last = name.rpartition(".")
+    for place in sys.path:
+        folder = Path(place, *home.split("."))
+        for file, package in ((folder / last / "__init__.py", name), (folder / f"{last}.py", home)):
+            if file.is_file():
+                return file.resolve(), package
+    return None, None
 
 
 def _is_users(file: Path) -> bool:

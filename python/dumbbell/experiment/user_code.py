@@ -97,7 +97,7 @@ def _sources(name: str, digest: str) -> list[Path]:
     if (file := object_of(name)) is not None:
         return [file.resolve()] if file.is_file() and digest_of(file) == digest else []
     try:
-        is_same = find(name)[1] == digest
+        is_same = _find_class(name)[1] == digest  # its options may be required
         return files_of(name.rpartition(":")[0]) if is_same else []
     except DumbbellError:
         return []  # it was read from another folder

@@ -56,11 +56,12 @@ def draw(
     The panels share their time axis. If all seeds are invalid, the figure says so; if there are
     several, it says which it shows. Another result of the same flows, with its name in the legend,
     may lie `beside` it: wide and pale, behind its lines; if it has other algorithms, the legend has
-    its flows. Completion times may be beside those of several results; `label` then names those of
+    its flows. It has the same seed; if that is not valid there, the legend names the other one.
+    Completion times may be beside those of several results; `label` then names those of
     this one. `make` makes an empty figure.
     """
     run, rows = _choose(result, name, seed)
-    others = {at: _choose_beside(run, other) for at, other in (beside or {}).items()}
+    others = dict(_choose_beside(run, *one) for one in (beside or {}).items())
     if len(others) > 1 and name != "completion-times":
         problem = f"{', '.join(others)} are several results; leave all but one out"
         raise DumbbellError(f"beside: {problem}, or draw completion-times")
@@ -140,13 +141,16 @@ def _choose(
     return run, rows
 
 
-def _choose_beside(run: SampledRuns, beside: SampledRuns) -> SampledRuns:
-    """The run of another result that is drawn behind a run."""
+def _choose_beside(run: SampledRuns, label: str, beside: SampledRuns) -> tuple[str, SampledRuns]:
+    """The run of another result that is drawn behind a run, and what it is called."""
     if beside.flow_names != run.flow_names:
         theirs, ours = (", ".join(one.flow_names[:MOST_FLOWS]) for one in (beside, run))
         problem = f"has the flows {theirs}, and the other result has {ours}"
         raise DumbbellError(f"beside: {problem}; draw results of the same flows")
-    return beside.of_seed(beside.valid().seeds[0])
+    [seed], valid = run.seeds, beside.valid().seeds
+    if seed in valid:
+        return label, beside.of_seed(seed)
+    return f"{label}, seed {valid[0]}", beside.of_seed(valid[0])
 
 
 _OF_LINK: Final = ("capacity", "delay")  # the panels of each link in the figure of links

@@ -165,9 +165,7 @@ def competing(result: Runs, flows: pl.DataFrame) -> pl.DataFrame:
 
     `flows` is any table with the columns seed and flow.
     """
-    if not result.transfers.width:
-        return flows
-    return flows.join(result.transfers, on=["seed", "flow"], how="anti", maintain_order="left")
+    return flows.join(result.of_transfers, on=["seed", "flow"], how="anti", maintain_order="left")
 
 
 PROBE: Final = 1448

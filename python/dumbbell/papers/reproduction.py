@@ -371,7 +371,7 @@ class PaperFolder:
             for place in (self.folder / "real", self.folder / "matched")
         )
         for name in matched:
-            matched[name] = testbed.with_seeds_of(real[name], matched[name])
+            matched[name] = matched[name].with_seeds_of(real[name])
         return TestbedRuns(real, matched) if real else None
 
 

@@ -88,12 +88,6 @@ class TestbedNumber:
         return self.measured.ends | count | matched
 
 
-def with_seeds_of(real: Result, simulated: Result) -> Result:
-    """The simulated runs with the seeds of the real ones; all of them if there are none."""
-    seeds = [seed for seed in real.valid().seeds if seed in simulated.seeds]
-    return simulated.of_seeds(seeds) if seeds else simulated
-
-
 def counted(valid: int, invalid: int) -> str:
     """In words, how many runs count, and how many are invalid; without valid ones those count."""
     runs = valid or invalid
@@ -138,7 +132,7 @@ def _side_by_side(simulated: Mapping[str, Result], real: TestbedRuns) -> Table:
     ]
     rows: list[list[Cell]] = []
     for name, result in real.valid.items():
-        ours, theirs = _medians(with_seeds_of(result, simulated[name])), _medians(result)
+        ours, theirs = _medians(simulated[name].with_seeds_of(result)), _medians(result)
         runs = counted(*real.counts(name))
         for flow, found in theirs.items():
             cells = [table[key] for key in _SHOWN for table in (ours[flow], found)]

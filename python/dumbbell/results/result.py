@@ -257,6 +257,14 @@ class Result:
         return [self.capacity(link, begin, end) for link, begin, end in rows]
 
     @property
+    def of_transfers(self) -> pl.DataFrame:
+        """The flows that consist of many transfers, be it none so far: columns seed, flow."""
+        flows = zip(self.experiment.flows, self.experiment.flow_names(), strict=True)
+        names = [name for flow, copies in flows if flow.sizes is not None for name in copies]
+        flow = pl.col("flow").cast(pl.String)
+        return self.flows.select("seed", "flow").filter(flow.is_in(names))
+
+    @property
     def warmups(self) -> pl.DataFrame:
         """When the warm-up ends, by seed: columns seed, since (s)."""
         warmup = _warmup(self.experiment)
@@ -302,6 +310,11 @@ class Result:
         invalid = self.invalid_runs
         left = [seed for seed in self.seeds if seed not in invalid]
         return self.of_seeds(left) if invalid and left else self
+
+    def with_seeds_of(self, real: Result) -> Result:
+        """The runs with the seeds of the valid runs of `real`; all of them if none has one."""
+        seeds = [seed for seed in real.valid().seeds if seed in self.seeds]
+        return self.of_seeds(seeds) if seeds else self
 
     def concat(self, more: Result) -> Result:
         """This result and one of other seeds of the same experiment, as one of all seeds."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
@@ -13,7 +14,7 @@ from dumbbell.display import Cell, Column, Table
 from dumbbell.metrics.intervals import LEAST, estimates
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from dumbbell.experiment.model import Experiment
     from dumbbell.results.result import Result
@@ -132,7 +133,7 @@ def _flows(result: Result, summary: Summary, label: Callable[[str], str]) -> Tab
     """Flows one by one or, if they are many, those of one [[flow]] table together."""
     together = len(result.flow_names) > _MOST_FLOWS
     labels = group_names(result.experiment) if together else {n: n for n in result.flow_names}
-    losses = _losses(result)
+    losses = _losses(result, has_marks=_has_marks(result))
     of_some = ("loss_share", "marked_share")
     columns = [name for name in _OF_FLOWS if name not in of_some or name in losses]
     if not summary.flows["completed"].count():
@@ -179,15 +180,19 @@ def group_names(experiment: Experiment) -> dict[str, str]:
     }
 
 
-def _losses(result: Result) -> dict[str, pl.Expr]:
+def _has_marks(result: Result) -> bool:
+    """Whether a packet arrived with an ECN mark."""
+    return "marked" in result.flows.columns and result.flows["marked"].sum() > 0
+
+
+def _losses(result: Result, *, has_marks: bool) -> dict[str, pl.Expr]:
     """The packets of each flow that its share of losses or marks counts, by the name of the share.
 
     Over UDP and RTP nothing is retransmitted. What another sender marks lost may arrive, so there
-    its retransmissions count. Marks count where there are any.
+    its retransmissions count.
     """
     flows = zip(result.experiment.flows, result.experiment.flow_names(), strict=True)
     unreliable = [name for flow, names in flows if flow.transport in _UNRELIABLE for name in names]
-    has_marks = "marked" in result.flows.columns and result.flows["marked"].sum() > 0
     marks = {"marked_share": pl.col("marked")} if has_marks else {}
     if not unreliable:
         return {"retransmission_share": pl.col("retransmitted")} | marks
@@ -263,19 +268,22 @@ def side_by_side(results: Sequence[Result]) -> list[Table]:
 
     If a flow consists of many transfers, another table has their completion times.
     """
-    columns = ["throughput", "queue_delay_mean", "rtt_mean", *_losses(results[0])]
+    has_marks = any(map(_has_marks, results))
+    losses = _losses(results[0], has_marks=has_marks)
+    columns = ["throughput", "queue_delay_mean", "rtt_mean", *losses]
     note = " ".join(_uncounted(results[0]))
-    tables = [_beside("Flow", results, _with_losses, columns, note)]
+    flows = partial(_with_losses, losses=losses)
+    tables = [_beside("Flow", results, flows, columns, note)]
     if all(one.transfers.width for one in results):
         summary = metrics.transfer_summary
         tables.append(_beside("Flow of transfers", results, summary, _OF_TRANSFERS))
     return tables
 
 
-def _with_losses(result: Result) -> pl.DataFrame:
-    """The summary of flows, with the share of losses that each can have."""
+def _with_losses(result: Result, losses: Mapping[str, pl.Expr]) -> pl.DataFrame:
+    """The summary of flows, with the shares of `losses`."""
     sent = pl.col("sent")
-    shares = {name: pl.when(sent > 0).then(lost / sent) for name, lost in _losses(result).items()}
+    shares = {name: pl.when(sent > 0).then(lost / sent) for name, lost in losses.items()}
     summary = metrics.summary(result)
     return summary.with_columns(pl.col("base_rtt").alias(f"rtt_mean{LEAST}"), **shares)
 

@@ -184,7 +184,7 @@ class _Driver:
         self.invalid: list[str] = []
         self.machine, is_known = "", True
         if self.real:
-            self.machine, is_known = machine_of(self.points)
+            self.machine, is_known = machine_of(self.points, self.real.names)
         is_shared = not self.series and is_known and _is_shared(self.points)
         self.packs = Packs(RunStore.default() if is_shared else RunStore(None))
         self.waiting: list[Tables] = []

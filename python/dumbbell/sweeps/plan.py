@@ -228,6 +228,10 @@ class Sweep:
             raise ExperimentError(f"{problem} {advice}", key="sweep")
         return self.experiment(0)
 
+    def listed(self, axis: int) -> list[float | str]:
+        """The values that the file lists of an axis, as its column has them: 1.0 for "1000 ms"."""
+        return [column for _, column in self._parsed.values(axis)]
+
     def draw(self, place: Sequence[float]) -> list[str]:
         """The values at a place on its axes (0 to less than 1 for each), as JSON."""
         return [self._parsed.draw(axis, share)[0] for axis, share in enumerate(place)]

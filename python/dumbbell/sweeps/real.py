@@ -78,10 +78,16 @@ def duration(point: Point) -> float:
     return float(json.loads(point.scenario)["duration_ns"] / 1e9)
 
 
-def machine_of(points: Iterable[Point]) -> tuple[str, bool]:
+def machine_of(points: Iterable[Point], names: Mapping[str, str]) -> tuple[str, bool]:
     """What of this machine determines the runs of points, and whether that is known for good.
 
-    An algorithm of the kernel that nothing identifies may be another one the next time.
+    Another program, or an algorithm of the kernel that nothing identifies, may be another one the
+    next time.
+
+    Args:
+        points: The points.
+        names: What the kernel calls their algorithms.
     """
-    known = measured_by(sorted({flow["cc"] for point in points for flow in point.flows}))
+    has_programs = any(flow.get("command") for point in points for flow in point.flows)
+    known = None if has_programs else measured_by(names)
     return known or uuid4().hex, known is not None

@@ -173,15 +173,14 @@ class SweepResult:
     def beside(self, real: SweepResult) -> Table:
         """The same with a row more for each point: what `real`, the same sweep, has with packets.
 
-        Points that `real` lacks are left out.
+        Points and seeds that `real` lacks, as the machine disturbed it, are left out.
         """
-        kinds = zip(("simulated", "real"), (self.runs, real.runs), strict=True)
+        simulated = self.runs.join(real.runs, on=["point", "seed"], how="semi")
+        kinds = zip(("simulated", "real"), (simulated, real.runs), strict=True)
         runs = pl.concat(
             [one.with_columns(packets=pl.lit(kind)) for kind, one in kinds], how="diagonal_relaxed"
         )
-        measured_there = pl.col("point").is_in(real.runs["point"].unique().to_list())
-        ordered = runs.filter(measured_there).sort("point", maintain_order=True)
-        return self._table(ordered, ["packets"])
+        return self._table(runs.sort("point", maintain_order=True), ["packets"])
 
     def _table(self, runs: pl.DataFrame, more_axes: Sequence[str]) -> Table:
         """The means of the first points of runs by the axes, and by more of their columns."""
@@ -205,11 +204,13 @@ class SweepResult:
         return in_notebook(self.table().html())
 
 
-def table_so_far(runs: pl.DataFrame, axes: Sequence[Axis]) -> Table:
+def table_so_far(chunks: Sequence[pl.DataFrame], axes: Sequence[Axis]) -> Table:
     """The means of the runs of a sweep that goes on, along one axis.
 
     It is that of most values, but not more than `_MOST_LIVE`, if there is one.
     """
+    # Only runs with transfers, or with media, have the columns of these.
+    runs = pl.concat(chunks, how="diagonal_relaxed")
     counts = {axis: runs[axis.name].n_unique() for axis in axes}
     few = {axis: count for axis, count in counts.items() if 1 < count <= _MOST_LIVE}
     by = max(few, key=few.__getitem__, default=None)

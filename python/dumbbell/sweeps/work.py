@@ -72,6 +72,18 @@ class _Chunk:
     segments: pl.DataFrame = field(default_factory=pl.DataFrame)
 
     @property
+    def of_transfers(self) -> pl.DataFrame:
+        """The flows that consist of many transfers: columns seed, flow."""
+        those = {
+            (number, flow["name"])
+            for number, scenario in enumerate(self.scenarios)
+            for flow in scenario["flows"]
+            if "transfers" in flow or "requests" in flow.get("app", {})
+        }
+        every = self.flows.select("seed", "flow")
+        return every.filter([row in those for row in every.iter_rows()])
+
+    @property
     def warmups(self) -> pl.DataFrame:
         ends = [_warmup(scenario) for scenario in self.scenarios]
         seeds = pl.Series(range(len(ends)), dtype=pl.UInt64)

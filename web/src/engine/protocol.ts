@@ -42,6 +42,7 @@ export interface FlowSpec extends PathSpec {
   cc: string;
   start_ns?: number;
   stop_ns?: number;
+  transfers?: object;
   app?: object;
   additional_subflows?: PathSpec[];
   stack?: { receive_window: number };

@@ -1,6 +1,6 @@
 /** Metrics of runs, by the formulas of dumbbell.metrics. */
 
-import type { Output, Scenario } from "../engine/protocol";
+import type { FlowSpec, Output, Scenario } from "../engine/protocol";
 import { linkSummaries, type LinkSummary } from "./links";
 import { beginOf, endOf, groupThroughput, rateBetween, rowsBy, throughputs } from "./rates";
 import { transferSummaries, type TransferSummary } from "./transfers";
@@ -72,14 +72,14 @@ export function summarise(output: Output, scenario: Scenario): Summary {
  * The flows that compete for a rate, by their numbers. Flows of many transfers do not: what they send depends
  * on when transfers arrive.
  */
-export function competing(output: Output, scenario: Scenario): number[] {
-  const ofTransfers = new Set(output.tables["transfers"]?.["flow"]);
-  return scenario.flows.map((_, flow) => flow).filter((flow) => !ofTransfers.has(flow));
+export function competing({ flows }: Scenario): number[] {
+  const isOfTransfers = ({ transfers, app }: FlowSpec): boolean => transfers !== undefined || "requests" in (app ?? {});
+  return flows.flatMap((spec, flow) => (isOfTransfers(spec) ? [] : [flow]));
 }
 
 /** Jain's index of the competing flows over the time in which all of them are there; NaN with fewer than two. */
 function fairness(output: Output, scenario: Scenario): number {
-  const flows = competing(output, scenario);
+  const flows = competing(scenario);
   const of = rowsBy(output.tables["series"] ?? {}, "flow");
   const since = Math.max(...flows.map((flow) => beginOf(output, scenario, flow)));
   const until = Math.min(...flows.map((flow) => endOf(output, scenario, flow)));
@@ -90,7 +90,7 @@ function fairness(output: Output, scenario: Scenario): number {
 /** Jain's index in windows, over the competing flows that are there throughout; NaN with fewer than two. */
 export function jainOverTime(output: Output, scenario: Scenario): { t: number[]; index: number[] } {
   const { t, rates } = throughputs(output, scenario, true);
-  const flows = competing(output, scenario);
+  const flows = competing(scenario);
   const index = t.map((_, at) => {
     const there = flows.map((flow) => rates[flow]?.[at] ?? NaN).filter((rate) => !Number.isNaN(rate));
     return there.length > 1 ? jain(there) : NaN;

@@ -165,7 +165,7 @@ export function panelsOf(checked: Valid, outputs: Output[], inner: string): Pane
   if (bands.length) panels.push({ id: "states", title: "BBR's state", unit: outputs.length > 1 ? `seed ${first?.seed}` : "", t: panels[0]?.t ?? [], curves: [], bands });
   panels.push(roundTripPanel(looks, outputs, checked, series("srtt", 1e3)));
   scenario.links.forEach((link, number) => panels.push(queuePanel(outputs, number, link.name, scenario.links.length)));
-  if (outputs.some((output) => competing(output, scenario).length > 1)) panels.push(jainPanel(outputs, checked));
+  if (competing(scenario).length > 1) panels.push(jainPanel(outputs, checked));
   if (inner) panels.push(flowPanel(looks, outputs, "internals", inner, "", (output) => internals(output, inner, count)));
   const warmup = (scenario.warmup_ns ?? 0) / 1e9;
   return [...panels.map((panel) => (warmup ? { ...panel, warmup } : panel)), ...completionPanel(looks, outputs, scenario)];
@@ -230,7 +230,7 @@ function jainPanel(outputs: Output[], { scenario }: Valid): Panel {
   const { title } = lookOf("jain");
   const curve = { name: title, flow: -1, colour: "ink", width: 1.2, dash: [] };
   const t = found.map((one) => one.t).sort((a, b) => b.length - a.length)[0] ?? [];
-  const isOfAll = outputs.every((output) => competing(output, scenario).length === scenario.flows.length);
+  const isOfAll = competing(scenario).length === scenario.flows.length;
   return { id: "jain", title, unit: isOfAll ? "" : "without flows of transfers", t, curves: [{ ...curve, ...over(found.map(({ index }) => numbers(index, 1))) }], most: 1 };
 }
 
