@@ -123,9 +123,6 @@ pub struct Sender {
     stop: Time,
     bytes: Option<u64>,
     packets: u32,
-    /// Whether this is a subflow of a multipath connection, which enqueues packets as they fit.
-    /// The end of the queue is then not the end of a write.
-    is_subflow: bool,
     /// Whether the last buffer of a subflow's queue may become longer.
     last_skb_grows: bool,
     /// Whether it joined a connection that another subflow opened.
@@ -227,7 +224,6 @@ impl Sender {
             stop: stop.unwrap_or(Time::MAX),
             bytes,
             packets,
-            is_subflow: false,
             last_skb_grows: false,
             joins: false,
             application: Application::from_rates(&app_rates, stack.mss)

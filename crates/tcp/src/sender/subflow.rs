@@ -16,7 +16,7 @@ impl Sender {
         let mut sender = Sender::new(config);
         sender.path.mss = sender.stack.mss_cache();
         sender.packets = 0;
-        sender.is_subflow = true;
+        sender.path.is_subflow = true;
         sender
     }
 
