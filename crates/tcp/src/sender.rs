@@ -123,8 +123,9 @@ pub struct Sender {
     stop: Time,
     bytes: Option<u64>,
     packets: u32,
-    /// Whether the last buffer of a subflow's queue may become longer.
-    last_skb_grows: bool,
+    /// Of a subflow: the end of the buffer that is sent next, and whether its last packet has to wait.
+    skb_end: u32,
+    last_of_skb_waits: bool,
     /// Whether it joined a connection that another subflow opened.
     joins: bool,
     application: Option<Box<Source>>,
@@ -193,7 +194,7 @@ pub struct Sender {
 }
 
 #[cfg(target_pointer_width = "64")]
-const _: () = assert!(size_of::<Sender>() == 1144);
+const _: () = assert!(size_of::<Sender>() == 1152);
 
 impl Sender {
     /// Prefetches the sender's own cache lines.
@@ -224,7 +225,8 @@ impl Sender {
             stop: stop.unwrap_or(Time::MAX),
             bytes,
             packets,
-            last_skb_grows: false,
+            skb_end: u32::MAX,
+            last_of_skb_waits: false,
             joins: false,
             application: Application::from_rates(&app_rates, stack.mss)
                 .map(|application| Box::new(Source::Rates(application))),
