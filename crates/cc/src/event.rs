@@ -50,6 +50,8 @@ pub struct Path {
     pub una: u64,
     /// Whether the transport paces.
     pub paced: bool,
+    /// Whether this is a subflow of a multipath connection.
+    pub is_subflow: bool,
     /// Rate at which the transport paces, or would pace if it did (Linux's `sk_pacing_rate`, which
     /// also sizes bursts); `None` before the first round-trip time sample.
     pub pacing_rate: Option<Rate>,
@@ -81,6 +83,7 @@ impl Path {
             next_seq: 0,
             una: 0,
             paced: false,
+            is_subflow: false,
             pacing_rate: None,
             departure: Time::ZERO,
             multipath: Multipath::default(),

@@ -1,7 +1,10 @@
 //! The send buffer: what the application has written and the peer has not acknowledged.
 
 use crate::Stack;
-use crate::pacing::GSO_MAX_SIZE;
+
+/// Most bytes of an `sk_buff`: 64 kB less `MAX_TCP_HEADER` and one (`sk_dst_gso_max_size`,
+/// `MPTCP_MAX_GSO_SIZE`).
+const MAX_SKB: u32 = 65_536 - 320 - 1;
 
 /// The send buffer at its maximum, packets. Linux's grows to twice the window before
 /// (`tcp_sndbuf_expand`), so only its maximum limits the sender.
@@ -17,7 +20,7 @@ pub(crate) struct SendBuffer {
 impl SendBuffer {
     pub(crate) fn new(stack: &Stack) -> SendBuffer {
         let size = stack.max_written();
-        let skb = (GSO_MAX_SIZE / f64::from(stack.mss)).max(1.0) as u32;
+        let skb = (MAX_SKB / u32::from(stack.mss)).max(1);
         SendBuffer { size, written: size, skb }
     }
 
@@ -61,6 +64,7 @@ mod tests {
         assert_eq!([0, 1, 44, 45, 89].map(|next| buffer.left_of_skb(next)), [45, 44, 1, 45, 1]);
         let jumbo = SendBuffer::new(&Stack { mss: 8948, ..Stack::linux() });
         assert_eq!(jumbo.left_of_skb(0), 7);
+        assert_eq!(SendBuffer::new(&Stack::linux().of_subflow()).skb(), 45);
     }
 
     #[test]

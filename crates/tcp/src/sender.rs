@@ -123,11 +123,9 @@ pub struct Sender {
     stop: Time,
     bytes: Option<u64>,
     packets: u32,
-    /// Whether this is a subflow of a multipath connection, which enqueues packets as they fit.
-    /// The end of the queue is then not the end of a write.
-    is_subflow: bool,
-    /// Whether the last buffer of a subflow's queue may become longer.
-    last_skb_grows: bool,
+    /// Of a subflow: the end of the buffer that is sent next, and whether its last packet has to wait.
+    skb_end: u32,
+    last_of_skb_waits: bool,
     /// Whether it joined a connection that another subflow opened.
     joins: bool,
     application: Option<Box<Source>>,
@@ -227,8 +225,8 @@ impl Sender {
             stop: stop.unwrap_or(Time::MAX),
             bytes,
             packets,
-            is_subflow: false,
-            last_skb_grows: false,
+            skb_end: u32::MAX,
+            last_of_skb_waits: false,
             joins: false,
             application: Application::from_rates(&app_rates, stack.mss)
                 .map(|application| Box::new(Source::Rates(application))),

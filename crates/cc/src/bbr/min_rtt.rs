@@ -16,7 +16,7 @@
 
 use super::version::{MIN_RTT_FILTER_LEN, PROBE_RTT_DURATION};
 use crate::filters::Rounds;
-use crate::{Path, SendState};
+use crate::{Path, SendState, Sent};
 use dumbbell_units::{Span, Time};
 
 /// The filter of round-trip times, and the progress of ProbeRTT.
@@ -133,8 +133,24 @@ impl MinRtt {
     /// Whether the application or ProbeRTT, not the path, limited the flow when a packet was sent.
     #[inline]
     pub fn is_app_limited(&self, sent: &SendState) -> bool {
-        let in_range = |(from, until): (u64, u64)| (from..=until).contains(&sent.delivered);
-        sent.app_limited || self.app_limited_range.is_some_and(in_range)
+        sent.app_limited || self.is_in_probe_rtt(sent.delivered)
+    }
+
+    /// Whether a packet begins anew after a pause under such a limit. Linux marks the application's when it
+    /// writes to the socket (`tcp_rate_check_app_limited`). It writes to no subflow, where only ProbeRTT
+    /// marks one.
+    #[inline]
+    pub fn restarts(&self, path: &Path, sent: &Sent) -> bool {
+        let is_limited = match path.is_subflow {
+            true => self.is_in_probe_rtt(path.delivered),
+            false => sent.app_limited,
+        };
+        sent.from_idle && is_limited
+    }
+
+    fn is_in_probe_rtt(&self, delivered: u64) -> bool {
+        let in_range = |(from, until): (u64, u64)| (from..=until).contains(&delivered);
+        self.app_limited_range.is_some_and(in_range)
     }
 }
 
@@ -243,5 +259,23 @@ mod tests {
         assert!(is_limited(&probe, 150, false));
         assert!(!is_limited(&probe, 151, false));
         assert!(is_limited(&probe, 151, true));
+    }
+
+    /// bbr_cwnd_event: tp->app_limited, which only ProbeRTT sets on a subflow.
+    #[test]
+    fn a_subflow_restarts_under_the_limit_of_probe_rtt_alone() {
+        let mut probe = MinRtt::new(MIN_RTT_FILTER_LEN, at(0));
+        let mut path = Path { delivered: 100, in_flight: 50, ..path_at(10_000) };
+        let sent = Sent::new(0).with_from_idle(true).with_app_limited(true);
+        assert!(probe.restarts(&path, &sent));
+        path.is_subflow = true;
+        assert!(!probe.restarts(&path, &sent));
+        probe.enter_probe_rtt(&path);
+        probe.handle_probe_rtt(&path, 4.0, &mut Rounds::default());
+        (path.delivered, path.in_flight) = (150, 0);
+        assert!(probe.restarts(&path, &sent));
+        assert!(!probe.restarts(&path, &sent.with_from_idle(false)));
+        path.delivered = 151;
+        assert!(!probe.restarts(&path, &sent));
     }
 }

@@ -516,7 +516,7 @@ impl CongestionControl for BbrV3 {
     }
 
     fn on_sent(&mut self, path: &Path, sent: &Sent) {
-        if !(sent.from_idle && sent.app_limited) {
+        if !self.min_rtt.restarts(path, sent) {
             return;
         }
         self.idle_restart = true;

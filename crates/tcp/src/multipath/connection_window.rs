@@ -6,7 +6,6 @@
 //! full packet takes a little less of the window than it carries, and the window seldom ends with a
 //! packet.
 
-use super::reassembly::Read;
 use crate::Stack;
 use crate::receive_window::{INITIAL_CLAMP, INITIAL_SPACE, ReceiveWindow, grown_buffer};
 use dumbbell_units::{Span, Time};
@@ -152,21 +151,24 @@ impl ConnectionWindow {
         self.rtt_us = rtt_us;
     }
 
-    /// The application reads. Linux measures at the first packet that is read and subtracts those not read
-    /// yet, so that packets which waited count in the next round trip. Returns the packets that were
-    /// read in the last round trip if that was more than ever before: the buffer and the subflows' follow.
+    /// Packets that waited are in order now, and had taken this much of the window.
+    pub(super) fn unqueue(&mut self, freed: u64) {
+        self.queued -= freed;
+    }
+
+    /// The application has read all up to `next`. Unlike those of TCP, packets that waited count in the
+    /// round trip in which they are read. Returns the packets that were read in the last round trip if
+    /// that was more than ever before: the buffer and the subflows' follow.
     #[inline]
-    pub(super) fn on_read(&mut self, now: Time, read: Read, stack: &Stack) -> Option<u32> {
-        self.queued -= read.freed;
+    pub(super) fn on_read(&mut self, now: Time, next: u64, stack: &Stack) -> Option<u32> {
         if !self.autotuning {
             return None;
         }
         if now.since(self.round_start_time) < Span::from_micros(u64::from(self.rtt_us >> 3)) {
             return None;
         }
-        let copied_seq = read.next - read.waited;
-        let copied = (copied_seq - self.round_start).saturating_sub(read.waited);
-        (self.round_start, self.round_start_time) = (copied_seq, now);
+        let copied = next - self.round_start;
+        (self.round_start, self.round_start_time) = (next, now);
         if copied <= self.space {
             return None;
         }
@@ -214,6 +216,26 @@ mod tests {
         window.on_arrival(1_422);
         assert_eq!(window.select(&subflow, 0, 0) % 8_192, 0);
         assert_eq!(window.select(&subflow, 1_422, 0) % 8_192, 0);
+    }
+
+    /// __mptcp_recvmsg_mskq: mptcp_rcv_space_adjust gets all that a read copied. In TCP the 90 packets that
+    /// waited would count in the next round trip.
+    #[test]
+    fn what_waited_counts_in_the_round_trip_in_which_it_is_read() {
+        let stack = Stack::linux().of_subflow();
+        let mut window = ConnectionWindow::new(&stack);
+        let read = |window: &mut ConnectionWindow, ms, packets: u64| {
+            let now = Time::ZERO + Span::from_millis(ms);
+            let grown = window.on_read(now, packets * 1_424, &stack);
+            window.follow_subflows(now, 8 * 10_000, false);
+            grown
+        };
+        assert_eq!(read(&mut window, 0, 1), None);
+        // 91 packets at once end a round trip, 100 packets the next one.
+        assert_eq!(
+            [(10, 92), (20, 192)].map(|(ms, to)| read(&mut window, ms, to)),
+            [Some(91), Some(100)]
+        );
     }
 
     /// The end of the window is that of rcv_wnd_sent, not that of the units that a segment carries.

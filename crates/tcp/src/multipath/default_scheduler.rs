@@ -74,14 +74,14 @@ impl Queue {
     }
 
     /// Bytes with overhead of what is enqueued and not acknowledged (`sk_wmem_queued`). Each burst that was
-    /// sent is in an `sk_buff`, what is not sent in full ones.
+    /// sent is in an `sk_buff`.
     fn wmem_queued(&mut self, subflow: &SubflowSender) -> u64 {
         let sender = &subflow.sender;
         let (una, _) = sender.sequence_range();
         while self.burst_ends.front().is_some_and(|&end| end <= una) {
             self.burst_ends.pop_front();
         }
-        let skbs = self.burst_ends.len() as u64 + u64::from(sender.unsent().div_ceil(sender.skb()));
+        let skbs = self.burst_ends.len() as u64 + subflow.unsent_skbs();
         subflow.queued() + skbs * SKB_OVERHEAD
     }
 

@@ -17,19 +17,8 @@ pub(super) enum Arrival {
     Duplicate,
     /// It waits for data before it.
     OutOfOrder,
-    /// It is in order.
-    InOrder(Read),
-}
-
-/// Data in order, which the application reads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Read {
-    /// Its end: all that was read so far, bytes.
-    pub(super) next: u64,
-    /// How much of it had waited for the packet that arrived, bytes.
-    pub(super) waited: u64,
-    /// Room of the window that this had taken.
-    pub(super) freed: u64,
+    /// It is in order, and so is what waited for it, which had taken this much of the window.
+    InOrder(u64),
 }
 
 impl Reassembly {
@@ -72,6 +61,6 @@ impl Reassembly {
             self.next = self.next.max(start + u64::from(payload));
             freed += taken;
         }
-        Arrival::InOrder(Read { next: self.next, waited: self.next - end, freed })
+        Arrival::InOrder(freed)
     }
 }

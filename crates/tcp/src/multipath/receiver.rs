@@ -162,28 +162,30 @@ impl MultipathReceiver {
             return;
         }
         let payload = segment.size - self.stack.header;
-        let (data, window, stack) = (&mut self.data, &mut self.window, &self.stack);
+        let (data, window) = (&mut self.data, &mut self.window);
         window.on_arrival(window.taken_by(payload));
         let is_pushed = segment.flags.contains(Flags::PSH);
         subflow.is_pushed |= is_pushed && subflow.receiver.stats().packets > segment.number.into();
-        let (mut grown, mut read) = (None, None);
+        let mut read = None;
         subflow.receive(segment, (segment.dsn(), payload), |dsn, payload| {
             let taken = window.taken_by(payload);
             match data.arrive(dsn, payload, taken) {
                 Arrival::Duplicate => {}
                 Arrival::OutOfOrder => window.queue(taken),
-                Arrival::InOrder(arrived) => {
-                    read = Some(read.unwrap_or(0) + taken + arrived.freed);
-                    grown = grown.max(window.on_read(now, arrived, stack));
+                Arrival::InOrder(freed) => {
+                    window.unqueue(freed);
+                    read = Some(read.unwrap_or(0) + taken + freed);
                 }
             }
         });
         subflow.unread = read.unwrap_or(0);
-        if read.is_some() && self.data.is_in_order() && self.stack.push {
-            self.acknowledge_writes();
-        }
-        if let Some(copied) = grown {
-            self.subflows.iter_mut().for_each(|it| it.receiver.follow_window(copied));
+        if read.is_some() {
+            if self.data.is_in_order() && self.stack.push {
+                self.acknowledge_writes();
+            }
+            if let Some(copied) = self.window.on_read(now, self.data.next(), &self.stack) {
+                self.subflows.iter_mut().for_each(|it| it.receiver.follow_window(copied));
+            }
         }
         let receivers = self.subflows.iter().map(|subflow| &subflow.receiver);
         let rtt = receivers.clone().map(|receiver| receiver.window().rtt_us()).max().unwrap_or(0);

@@ -353,6 +353,7 @@ impl MultipathSender {
             }
         }
         let subflow = &mut self.subflows[at];
+        subflow.on_window(window);
         let packets = match self.scheduler.default {
             Some(_) => (window / u64::from(self.stack.mss)).min(MAX_WINDOW.into()) as u32,
             None => MAX_WINDOW,
@@ -390,7 +391,7 @@ impl Endpoint for MultipathSender {
             }
             let port = self.pending_mask.trailing_zeros() as usize;
             let subflow = &mut self.subflows[port];
-            let segment = subflow.sender.poll(now);
+            let segment = subflow.poll(now);
             if subflow.sender.timeouts() != subflow.timeouts {
                 self.reinject(port);
             }
@@ -405,9 +406,6 @@ impl Endpoint for MultipathSender {
                     default.on_burst(port, segment.number + 1);
                 }
                 return Some(self.add_dss(port, segment));
-            }
-            if self.subflows[port].push_tail() {
-                continue;
             }
             if let Some(default) = &mut self.scheduler.default {
                 self.needs_scheduling |= default.on_sent(port, &self.subflows[port].sender);

@@ -2,10 +2,19 @@
 
 use super::scheduler::Scheduler;
 use super::stream::Payload;
-use crate::Sender;
+use crate::{Flags, Segment, Sender};
 use dumbbell_cc::filters::LossIntervals;
+use dumbbell_net::Endpoint;
 use dumbbell_units::{Span, Time};
 use std::collections::VecDeque;
+
+/// Packets of a subflow that Linux's scheduler wrote into one buffer with one mapping (`sk_buff`,
+/// `mptcp_ext`).
+#[derive(Clone, Copy, Debug)]
+struct Skb {
+    start: u32,
+    end: u32,
+}
 
 /// A subflow's sender and the connection's state of it.
 pub(super) struct SubflowSender {
@@ -14,11 +23,15 @@ pub(super) struct SubflowSender {
     packets: VecDeque<Payload>,
     /// The subflow's sequence number of the first of them.
     first_seq: u32,
-    /// Data after them that does not fill a packet.
-    tail: Option<Payload>,
-    /// Bytes in `packets` and `tail`.
+    /// Bytes in `packets`.
     queued: u64,
-    /// One past the last packet that is not full (`snd_sml`).
+    /// Whether Linux's scheduler writes.
+    is_written: bool,
+    /// The buffers that are not all sent.
+    skbs: VecDeque<Skb>,
+    /// The largest window that the peer has advertised, bytes.
+    max_window: u64,
+    /// One past the last packet sent that is not full (`snd_sml`).
     short_end: u32,
     /// Bytes by which the packets delivered are shorter than full ones.
     shortfall: u64,
@@ -36,15 +49,16 @@ pub(super) struct SubflowSender {
 
 impl SubflowSender {
     /// Of a connection with this scheduler, which begins at `start`.
-    pub(super) fn new(mut sender: Sender, scheduler: Scheduler, start: Time) -> SubflowSender {
-        sender.set_last_skb_grows(scheduler == Scheduler::Default);
+    pub(super) fn new(sender: Sender, scheduler: Scheduler, start: Time) -> SubflowSender {
         SubflowSender {
             mss: sender.stack().mss,
             sender,
             packets: VecDeque::new(),
             first_seq: 0,
-            tail: None,
             queued: 0,
+            is_written: scheduler == Scheduler::Default,
+            skbs: VecDeque::new(),
+            max_window: 0,
             short_end: 0,
             shortfall: 0,
             timeouts: 0,
@@ -62,48 +76,82 @@ impl SubflowSender {
         self.queued += u64::from(payload.len);
         self.packets.push_back(payload);
         self.sender.enqueue(1);
-        if payload.len < self.mss {
-            self.short_end = self.sender.sequence_range().1;
-        }
     }
 
-    /// Writes data from `dsn` up to `end`, in full packets; the last one is pushed (`tcp_push`). What is
-    /// left over waits in the tail, and is filled up by data that follows it in the connection's order
-    /// (`mptcp_sendmsg_frag`). Other data makes it a short packet.
+    /// Writes data from `dsn` up to `end` into buffers; its last packet is pushed (`tcp_push`). Data that
+    /// follows that of the last buffer joins it, unless a part of that was sent, which freezes its mapping
+    /// (`mptcp_skb_can_collapse_to`). Other data begins a buffer, so that the one before may end with a
+    /// short packet.
     pub(super) fn write(&mut self, dsn: u64, end: u64) {
-        let mut next = dsn;
-        if let Some(tail) = self.tail.take() {
-            self.queued -= u64::from(tail.len);
-            if tail.end() == dsn {
-                next = tail.dsn;
-            } else {
-                self.enqueue(tail);
+        let (mut next, next_seq, most) = (dsn, self.sender.next_seq(), self.size_goal());
+        let is_whole = self.skbs.back().is_some_and(|skb| skb.start >= next_seq);
+        let last = self.packets.back_mut().filter(|last| is_whole && last.end() == dsn);
+        let mut joins = last.is_some();
+        if let Some(last) = last {
+            let more = u64::from(self.mss - last.len).min(end - dsn);
+            (last.len, last.is_pushed) = (last.len + more as u16, false);
+            self.queued += more;
+            next += more;
+        }
+        while next < end {
+            let len = u64::from(self.mss).min(end - next) as u16;
+            self.enqueue(Payload { dsn: next, len, is_pushed: false });
+            next += u64::from(len);
+            let (_, end) = self.sender.sequence_range();
+            match self.skbs.back_mut() {
+                Some(skb) if joins && skb.end - skb.start < most => skb.end = end,
+                _ => self.skbs.push_back(Skb { start: end - 1, end }),
             }
+            joins = true;
         }
-        while end - next >= u64::from(self.mss) {
-            let is_pushed = end - next == u64::from(self.mss);
-            self.enqueue(Payload { dsn: next, len: self.mss, is_pushed });
-            next += u64::from(self.mss);
-        }
-        if next < end {
-            let tail = Payload { dsn: next, len: (end - next) as u16, is_pushed: true };
-            self.queued += u64::from(tail.len);
-            self.tail = Some(tail);
+        if let Some(last) = self.packets.back_mut() {
+            last.is_pushed = true;
         }
     }
 
-    /// Makes the tail a packet if all before it was sent and no other short packet is in flight (Nagle's
-    /// algorithm as in Linux: `tcp_nagle_check`, `tcp_minshall_check`). Returns whether it did.
-    pub(super) fn push_tail(&mut self) -> bool {
-        let waits = self.short_end > self.sender.sequence_range().0
-            || self.sender.unsent() > 0
-            || self.sender.path().in_flight >= self.sender.cwnd_and_ssthresh().0;
-        let tail = self.tail.take_if(|_| !waits);
-        if let Some(tail) = tail {
-            self.queued -= u64::from(tail.len);
-            self.enqueue(tail);
+    /// Packets of a full buffer: 64 kB, or half of the largest window (`tcp_xmit_size_goal`).
+    fn size_goal(&self) -> u32 {
+        let half = self.max_window / 2 / u64::from(self.mss);
+        half.clamp(1, self.sender.skb().into()) as u32
+    }
+
+    /// The peer has advertised this window, bytes.
+    #[inline]
+    pub(super) fn on_window(&mut self, window: u64) {
+        self.max_window = self.max_window.max(window);
+    }
+
+    /// The next packet that leaves at `now`.
+    #[inline]
+    pub(super) fn poll(&mut self, now: Time) -> Option<Segment> {
+        if self.is_written {
+            self.offer_skb();
         }
-        tail.is_some()
+        let segment = self.sender.poll(now)?;
+        let is_new = !segment.is_control() && !segment.flags.contains(Flags::RETRANSMISSION);
+        if is_new && self.payload(segment.number).len < self.mss {
+            self.short_end = segment.number + 1;
+        }
+        Some(segment)
+    }
+
+    /// Tells the sender which buffer is sent next. A short packet at the end of the queue waits while another
+    /// one is in flight (Nagle's algorithm as in Linux: `tcp_nagle_check`, `tcp_minshall_check`).
+    #[inline]
+    fn offer_skb(&mut self) {
+        let (next_seq, (una, queue_end)) = (self.sender.next_seq(), self.sender.sequence_range());
+        while self.skbs.front().is_some_and(|skb| skb.end <= next_seq) {
+            self.skbs.pop_front();
+        }
+        let end = self.skbs.front().map_or(queue_end, |skb| skb.end);
+        let is_short = self.packets.back().is_some_and(|last| last.len < self.mss);
+        let waits = is_short && self.short_end > una && end == queue_end && end > next_seq;
+        self.sender.set_skb(end, waits);
+    }
+
+    /// How many buffers are not all sent.
+    pub(super) fn unsent_skbs(&self) -> u64 {
+        self.skbs.len() as u64
     }
 
     /// Bytes enqueued and not acknowledged.
@@ -164,23 +212,30 @@ mod tests {
         let mut reply = Segment { flags, ..Segment::default() };
         reply.set_data_ack(0, 1 << 20, sender.stack(), Scheduler::Default.data_ack_len());
         sender.handle(Time::ZERO, &reply.without_dss(1000));
-        SubflowSender::new(sender, Scheduler::Default, Time::ZERO)
+        let mut subflow = SubflowSender::new(sender, Scheduler::Default, Time::ZERO);
+        subflow.on_window(1 << 20);
+        subflow
     }
 
     /// The lengths of the packets that are sent now.
     fn sent(subflow: &mut SubflowSender) -> Vec<u16> {
         let mut lengths = Vec::new();
-        loop {
-            match subflow.sender.poll(Time::ZERO) {
-                Some(segment) => lengths.push(subflow.payload(segment.number).len),
-                None if subflow.push_tail() => {}
-                None => return lengths,
-            }
+        while let Some(segment) = subflow.poll(Time::ZERO) {
+            lengths.push(subflow.payload(segment.number).len);
         }
+        lengths
+    }
+
+    /// An acknowledgement of the packets before `number`.
+    fn acknowledge(subflow: &mut SubflowSender, number: u32) {
+        let mut ack = Segment { number, flags: Flags::ACK, ..Segment::default() };
+        ack.set_data_ack(0, 1 << 20, subflow.sender.stack(), Scheduler::Default.data_ack_len());
+        subflow.sender.handle(Time::ZERO, &ack.without_dss(1000));
+        subflow.on_acknowledged();
     }
 
     #[test]
-    fn data_that_follows_fills_the_tail() {
+    fn data_that_follows_fills_the_last_packet() {
         let mut subflow = connected();
         subflow.write(0, 1_000);
         subflow.write(1_000, 3_000);
@@ -198,16 +253,55 @@ mod tests {
 
     /// tcp_minshall_check.
     #[test]
-    fn a_tail_waits_while_a_short_packet_is_in_flight() {
+    fn a_short_packet_waits_while_another_one_is_in_flight() {
         let mut subflow = connected();
         subflow.write(0, 1_000);
         assert_eq!(sent(&mut subflow), [1_000]);
         subflow.write(10_000, 12_000);
         assert_eq!(sent(&mut subflow), [1_424]);
-        let mut ack = Segment { number: 1, flags: Flags::ACK, ..Segment::default() };
-        ack.set_data_ack(1_000, 1 << 20, subflow.sender.stack(), Scheduler::Default.data_ack_len());
-        subflow.sender.handle(Time::ZERO, &ack.without_dss(1000));
-        subflow.on_acknowledged();
+        acknowledge(&mut subflow, 1);
         assert_eq!((sent(&mut subflow), subflow.queued()), (vec![576], 2_000));
+    }
+
+    /// tcp_skb_can_collapse: the mappings of two buffers differ, so no burst borrows from the next one.
+    #[test]
+    fn a_burst_ends_with_its_buffer() {
+        let mut subflow = connected();
+        subflow.write(0, 3 * 1_424);
+        subflow.write(100_000, 100_000 + 3 * 1_424);
+        let mut ends = Vec::new();
+        while let Some(segment) = subflow.poll(Time::ZERO) {
+            if subflow.sender.is_between_bursts() {
+                ends.push(segment.number + 1);
+            }
+        }
+        assert_eq!(ends, [3, 6]);
+    }
+
+    /// mptcp_skb_ext_copy freezes the mapping of a buffer that tso_fragment splits.
+    #[test]
+    fn data_joins_no_buffer_of_which_a_part_was_sent() {
+        let mut subflow = connected();
+        subflow.write(0, 11 * 1_424 + 100);
+        assert_eq!(sent(&mut subflow), [1_424; 10]);
+        subflow.write(11 * 1_424 + 100, 13 * 1_424 + 101);
+        acknowledge(&mut subflow, 10);
+        assert_eq!(sent(&mut subflow), [1_424, 100, 1_424, 1_424]);
+        acknowledge(&mut subflow, 12);
+        assert_eq!(sent(&mut subflow), [1]);
+    }
+
+    /// tcp_xmit_size_goal: 45 packets of 1,424 bytes, or half of the largest window.
+    #[test]
+    fn a_buffer_has_at_most_64_kb_or_half_of_a_window() {
+        let buffers = |window| {
+            let mut subflow = connected();
+            subflow.max_window = window;
+            subflow.write(0, 64_080 + 10_000);
+            subflow.write(64_080 + 10_000, 2 * 64_080 + 10);
+            subflow.skbs.iter().map(|skb| skb.end - skb.start).collect::<Vec<_>>()
+        };
+        assert_eq!(buffers(1 << 20), [45, 45, 1]);
+        assert_eq!(buffers(80_000), [28, 28, 28, 7]);
     }
 }

@@ -16,7 +16,7 @@ impl Sender {
         let mut sender = Sender::new(config);
         sender.path.mss = sender.stack.mss_cache();
         sender.packets = 0;
-        sender.is_subflow = true;
+        sender.path.is_subflow = true;
         sender
     }
 
@@ -78,9 +78,21 @@ impl Sender {
         self.packets - self.scoreboard.next_seq()
     }
 
-    /// Sets whether the last buffer of the queue may become longer, as Linux's scheduler writes bytes.
-    pub(crate) fn set_last_skb_grows(&mut self, grows: bool) {
-        self.last_skb_grows = grows;
+    /// The next packet to be sent for the first time.
+    pub(crate) fn next_seq(&self) -> u32 {
+        self.scoreboard.next_seq()
+    }
+
+    /// Sets the end of the buffer that is sent next (`sk_buff`), and whether its last packet has to wait. No
+    /// burst has packets of two, as their mappings differ (`tcp_skb_can_collapse`, `mptcp_ext_matches`).
+    #[inline]
+    pub(crate) fn set_skb(&mut self, end: u32, last_waits: bool) {
+        (self.skb_end, self.last_of_skb_waits) = (end, last_waits);
+    }
+
+    /// One past the last packet of the buffer sent next that may be sent.
+    pub(super) fn sendable_end(&self) -> u32 {
+        self.skb_end - u32::from(self.last_of_skb_waits)
     }
 
     /// Packets of a full `sk_buff`.
@@ -179,6 +191,18 @@ mod tests {
     fn a_subflow_is_paced_by_the_mss_without_the_dss_option() {
         let sender = subflow(Stack::linux().of_subflow(), "bbr");
         assert_eq!((sender.path().mss, sender.stack.mss), (1448, 1424));
+    }
+
+    /// tcp_tso_should_defer: the rest of a buffer is sendable, only the last buffer gets more data.
+    #[test]
+    fn only_the_last_buffer_waits_to_become_longer() {
+        let mut sender = subflow(Stack::linux().of_subflow(), "reno");
+        let mut enough = |packets, end| {
+            sender.enqueue(packets);
+            sender.set_skb(end, false);
+            sender.enough_for_skb(end, 100)
+        };
+        assert_eq!([enough(1, 1), enough(5, 3), enough(0, 6)], [1, 3, u32::MAX]);
     }
 
     /// tcp_rtt_estimator: rttvar_us, four mean deviations, is never below tcp_rto_min.

@@ -146,7 +146,7 @@ impl Sender {
     fn send_loss_probe(&mut self) {
         let sendable = self.sendable();
         let is_retrans = sendable == 0;
-        self.burst_ends_with_psh = sendable == 1 && !self.is_subflow;
+        self.burst_ends_with_psh = sendable == 1 && !self.path.is_subflow;
         self.tlp = Some(TailLossProbe { end_seq: self.scoreboard.next_seq(), is_retrans });
         self.tlp_retransmits = is_retrans;
         self.begin_burst(1);

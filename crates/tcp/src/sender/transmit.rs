@@ -27,7 +27,7 @@ impl Sender {
             return 0;
         }
         let una = self.scoreboard.una();
-        let window_end = if self.is_subflow { u32::MAX } else { self.window_end };
+        let window_end = if self.path.is_subflow { self.sendable_end() } else { self.window_end };
         let mut end = self.packets.min(window_end).min(self.send_buffer.written(una));
         if let Some(source) = self.application.as_deref_mut() {
             match source {
@@ -86,11 +86,11 @@ impl Sender {
         }
         let sendable = self.sendable();
         if sendable == 0 {
-            let app_limited = self.is_subflow || self.scoreboard.next_seq() < self.window_end;
+            let app_limited = self.path.is_subflow || self.scoreboard.next_seq() < self.window_end;
             if app_limited {
                 // In Linux a write to the socket marks this (`tcp_rate_check_app_limited`), and a
                 // subflow is never written to: its samples measure the receive window too.
-                if !self.is_subflow {
+                if !self.path.is_subflow {
                     self.rate.set_app_limited(&self.path);
                 }
                 self.app_limited = true;
@@ -103,9 +103,9 @@ impl Sender {
         if self.tso_should_defer(quota, full, sendable) {
             return self.stop_sending(quota < self.send_window() && quota <= sendable);
         }
-        // It borrows from the next buffer (`tcp_grow_skb`, since Linux 6.10).
+        // It borrows from the next buffer (`tcp_grow_skb`, since Linux 6.10), but not on a subflow.
         let packets = full.min(quota).min(sendable);
-        self.burst_ends_with_psh = packets > 1 || packets == sendable && !self.is_subflow;
+        self.burst_ends_with_psh = packets > 1 || packets == sendable && !self.path.is_subflow;
         self.begin_burst(packets);
         true
     }
@@ -138,10 +138,10 @@ impl Sender {
     /// How many packets the windows have to allow for a burst that does not wait, of `sendable` packets in
     /// a `window`: as many as the buffer has that is sent next. The last one may become longer.
     #[inline]
-    fn enough_for_skb(&self, sendable: u32, window: u32) -> u32 {
-        if self.is_subflow {
-            let is_last = sendable > 1 && sendable <= self.send_buffer.skb();
-            return if self.last_skb_grows && is_last { u32::MAX } else { sendable };
+    pub(super) fn enough_for_skb(&self, sendable: u32, window: u32) -> u32 {
+        if self.path.is_subflow {
+            let left = self.skb_end.min(self.packets) - self.scoreboard.next_seq();
+            return if self.skb_end == self.packets && left > 1 { u32::MAX } else { left };
         }
         let left_of_skb = self.send_buffer.left_of_skb(self.scoreboard.next_seq());
         if sendable == window { left_of_skb } else { sendable.min(left_of_skb) }
