@@ -20,8 +20,8 @@ const MAX_RTO: Span = Span::from_secs(120);
 #[derive(Clone, Debug)]
 pub(crate) struct RttEstimator {
     min_rto: Span,
-    /// A jiffy, or 0.
-    tick: Span,
+    /// Nanoseconds of a jiffy, or 0.
+    tick: u32,
     rule: RtoRule,
     srtt: Option<Span>,
     /// Smoothed mean deviation.
@@ -34,14 +34,14 @@ pub(crate) struct RttEstimator {
     rttvar: Span,
     latest: Span,
     min: Option<Span>,
-    backoff: u32,
+    backoff: u8,
 }
 
 impl RttEstimator {
     pub(crate) fn new(min_rto: Span, rule: RtoRule, tick: Span) -> RttEstimator {
         RttEstimator {
             min_rto,
-            tick,
+            tick: u32::try_from(tick.as_nanos()).unwrap_or(u32::MAX),
             rule,
             srtt: None,
             mdev: Span::ZERO,
@@ -86,9 +86,9 @@ impl RttEstimator {
     /// A timeout in whole jiffies, as Linux keeps it (`__tcp_set_rto`), if there are any. Timers round up
     /// all the same.
     pub(crate) fn whole_jiffies(&self, timeout: Span) -> Span {
-        match self.tick.as_nanos() {
+        match self.tick {
             0 => timeout,
-            tick => Span::from_nanos(timeout.as_nanos().next_multiple_of(tick)),
+            tick => Span::from_nanos(timeout.as_nanos().next_multiple_of(u64::from(tick))),
         }
     }
 
