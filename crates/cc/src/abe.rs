@@ -96,8 +96,8 @@ impl<R: WindowRule> WindowRule for Abe<R> {
         self.rule.on_timeout();
     }
 
-    fn on_undo(&mut self) {
-        self.rule.on_undo();
+    fn on_undo(&mut self, path: &Path) {
+        self.rule.on_undo(path);
     }
 
     fn on_restart(&mut self, path: &Path, pause: Span) {

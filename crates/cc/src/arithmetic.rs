@@ -134,8 +134,8 @@ impl<E: WindowRule, L: WindowRule> WindowRule for AnyArithmetic<E, L> {
         forward!(self, rule => rule.on_timeout());
     }
 
-    fn on_undo(&mut self) {
-        forward!(self, rule => rule.on_undo());
+    fn on_undo(&mut self, path: &Path) {
+        forward!(self, rule => rule.on_undo(path));
     }
 
     fn on_restart(&mut self, path: &Path, pause: Span) {

@@ -332,7 +332,7 @@ impl WindowRule for Cdg {
         ends.then_some((cwnd, ssthresh))
     }
 
-    fn on_undo(&mut self) {
+    fn on_undo(&mut self, _path: &Path) {
         self.last_cwnd = f64::INFINITY; // the window that comes back has not grown
     }
 

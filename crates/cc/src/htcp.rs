@@ -266,7 +266,7 @@ impl WindowRule for Htcp {
         None
     }
 
-    fn on_undo(&mut self) {
+    fn on_undo(&mut self, _path: &Path) {
         if self.in_reduction {
             self.epoch = self.undo_epoch;
             self.in_reduction = false;
@@ -435,7 +435,7 @@ mod tests {
         sample(&mut rule, 0.0, 120);
         rule.throughput.max = 1000;
         rule.decrease(1000.0, &path_at(2.0), &CongestionEvent::loss());
-        rule.on_undo();
+        rule.on_undo(&path_at(2.0));
         assert_eq!(rule.epoch.rtt_max, 119);
         assert_eq!(rule.epoch.old_max, 1000);
     }
@@ -444,7 +444,7 @@ mod tests {
     fn a_spurious_congestion_does_not_restart_the_clock() {
         let mut rule = htcp("htcp(rtt_scaling=off)");
         rule.decrease(1000.0, &path_at(3.0), &CongestionEvent::loss());
-        rule.on_undo();
+        rule.on_undo(&path_at(3.0));
         assert_eq!(growth(&mut rule, 5000), 45.0);
     }
 

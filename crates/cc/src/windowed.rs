@@ -77,9 +77,9 @@ pub trait WindowRule {
     #[inline]
     fn on_timeout(&mut self) {}
 
-    /// The last decrease was undone.
+    /// The last decrease was undone, because the losses were spurious.
     #[inline]
-    fn on_undo(&mut self) {}
+    fn on_undo(&mut self, _path: &Path) {}
 
     /// The first packet after an application-limited idle period of `pause`, or the first retransmission
     /// after a timeout that left nothing in flight (Linux's `CA_EVENT_TX_START`).
@@ -362,12 +362,12 @@ impl<R: WindowRule, S: SlowStart> CongestionControl for Windowed<R, S> {
         self.cwnd = (self.cwnd / 2.0).max(1.0);
     }
 
-    fn on_spurious_loss(&mut self, _path: &Path) {
+    fn on_spurious_loss(&mut self, path: &Path) {
         let (cwnd, ssthresh) = core::mem::replace(&mut self.undo, NO_UNDO);
         if cwnd > 0.0 {
             self.cwnd = self.cwnd.max(cwnd);
             self.ssthresh = self.ssthresh.max(ssthresh);
-            self.rule.on_undo();
+            self.rule.on_undo(path);
         }
     }
 

@@ -245,7 +245,7 @@ impl WindowRule for CallCounter {
         self.timeouts += 1;
     }
 
-    fn on_undo(&mut self) {
+    fn on_undo(&mut self, _path: &Path) {
         self.undone += 1;
     }
 
