@@ -104,6 +104,10 @@ impl<R: WindowRule> WindowRule for Abe<R> {
         self.rule.on_restart(path, pause);
     }
 
+    fn on_cwnd_restart(&mut self, cwnd: f64) {
+        self.rule.on_cwnd_restart(cwnd);
+    }
+
     fn on_mtu_update(&mut self, factor: f64) {
         self.rule.on_mtu_update(factor);
     }

@@ -142,6 +142,10 @@ impl<E: WindowRule, L: WindowRule> WindowRule for AnyArithmetic<E, L> {
         forward!(self, rule => rule.on_restart(path, pause));
     }
 
+    fn on_cwnd_restart(&mut self, cwnd: f64) {
+        forward!(self, rule => rule.on_cwnd_restart(cwnd));
+    }
+
     fn on_mtu_update(&mut self, factor: f64) {
         forward!(self, rule => rule.on_mtu_update(factor));
     }

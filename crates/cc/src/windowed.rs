@@ -86,6 +86,10 @@ pub trait WindowRule {
     #[inline]
     fn on_restart(&mut self, _path: &Path, _pause: Span) {}
 
+    /// The window of `cwnd` packets begins anew after an idle period (Linux's `CA_EVENT_CWND_RESTART`).
+    #[inline]
+    fn on_cwnd_restart(&mut self, _cwnd: f64) {}
+
     /// The packet size changed: multiplies every state variable that is in packets by `factor`, so that
     /// it keeps its bytes.
     #[inline]
@@ -329,6 +333,7 @@ impl<R: WindowRule, S: SlowStart> CongestionControl for Windowed<R, S> {
     }
 
     fn on_restart_after_idle(&mut self, cwnd: f64) {
+        self.rule.on_cwnd_restart(self.cwnd);
         // Linux's tcp_current_ssthresh: at least 3/4 of the window before the idle period.
         self.ssthresh = self.ssthresh.max(0.75 * self.cwnd);
         self.reset_max_fs();
