@@ -175,7 +175,8 @@ impl Htcp {
         }
         t.packets += acked;
         let length = t.start.map_or(u64::MAX, |start| now - start);
-        let enough = self.cwnd.saturating_sub((self.alpha / ONE).max(1));
+        // Below `alpha` packets this wraps, as Linux's u32: no window has so many.
+        let enough = self.cwnd.wrapping_sub((self.alpha / ONE).max(1));
         if self.rtt_min == 0 || t.packets < enough || length < self.rtt_min {
             return;
         }
@@ -407,6 +408,18 @@ mod tests {
             let beta = if halves { BETA_MIN } else { BETA_MAX };
             let ssthresh = rule.decrease(1000.0, &path_at(2.0), &CongestionEvent::loss());
             assert_eq!(ssthresh, (1000 * beta / ONE) as f64);
+        }
+    }
+
+    /// measure_achieved_throughput: `packetcount >= snd_cwnd - (alpha >> 7)` in u32.
+    #[test]
+    fn a_window_below_alpha_has_no_sample_of_the_throughput() {
+        for (cwnd, sampled) in [(20, true), (19, false)] {
+            let mut rule = htcp("htcp");
+            (rule.cwnd, rule.alpha, rule.rtt_min) = (cwnd, 20 * ONE, 100);
+            rule.throughput.start = Some(0);
+            rule.measure_throughput(MS, 100, 15);
+            assert_eq!(rule.throughput.max, if sampled { 150 } else { 0 }, "{cwnd}");
         }
     }
 
