@@ -6,6 +6,7 @@ use crate::{
     Sent, Signal, SlowStart,
 };
 use dumbbell_units::{Span, Time};
+use libm::floor;
 
 /// How a window grows in congestion avoidance and shrinks on congestion.
 ///
@@ -335,7 +336,7 @@ impl<R: WindowRule, S: SlowStart> CongestionControl for Windowed<R, S> {
     fn on_restart_after_idle(&mut self, cwnd: f64) {
         self.rule.on_cwnd_restart(self.cwnd);
         // Linux's tcp_current_ssthresh: at least 3/4 of the window before the idle period.
-        self.ssthresh = self.ssthresh.max(0.75 * self.cwnd);
+        self.ssthresh = self.ssthresh.max(floor(self.cwnd / 2.0) + floor(self.cwnd / 4.0));
         self.reset_max_fs();
         self.cwnd = cwnd;
     }

@@ -80,6 +80,7 @@ fn loss_ends_hystart_plus_plus_for_good() {
     assert_eq!(acknowledge(&mut reno, &path(), 40), (9.0 + 35.0 / 9.0, 9.0));
 }
 
+/// tcp_current_ssthresh: `(snd_cwnd >> 1) + (snd_cwnd >> 2)`.
 #[test]
 fn a_window_cut_after_idle_raises_the_threshold_to_3_4_of_it() {
     let mut reno = algorithm("reno(initial_ssthresh=80)");
@@ -91,9 +92,10 @@ fn a_window_cut_after_idle_raises_the_threshold_to_3_4_of_it() {
     assert_eq!(window(&reno), (10.0, 10.0));
     reno.on_restart_after_idle(10.0);
     (0..12).for_each(|_| _ = acknowledge(&mut reno, &path(), 10));
-    let (cwnd, _) = window(&reno);
+    let cwnd = window(&reno).0 as u64;
+    assert_eq!((cwnd, cwnd / 2 + cwnd / 4), (18, 13), "not 13.5");
     reno.on_restart_after_idle(10.0);
-    assert_eq!(window(&reno), (10.0, 0.75 * cwnd));
+    assert_eq!(window(&reno), (10.0, 13.0));
 }
 
 /// mptcp_rcv_buf_optimization: "If in slow start, do not reduce the ssthresh".
