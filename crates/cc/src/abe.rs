@@ -96,12 +96,16 @@ impl<R: WindowRule> WindowRule for Abe<R> {
         self.rule.on_timeout();
     }
 
-    fn on_undo(&mut self) {
-        self.rule.on_undo();
+    fn on_undo(&mut self, path: &Path) {
+        self.rule.on_undo(path);
     }
 
     fn on_restart(&mut self, path: &Path, pause: Span) {
         self.rule.on_restart(path, pause);
+    }
+
+    fn on_cwnd_restart(&mut self, cwnd: f64) {
+        self.rule.on_cwnd_restart(cwnd);
     }
 
     fn on_mtu_update(&mut self, factor: f64) {

@@ -134,12 +134,16 @@ impl<E: WindowRule, L: WindowRule> WindowRule for AnyArithmetic<E, L> {
         forward!(self, rule => rule.on_timeout());
     }
 
-    fn on_undo(&mut self) {
-        forward!(self, rule => rule.on_undo());
+    fn on_undo(&mut self, path: &Path) {
+        forward!(self, rule => rule.on_undo(path));
     }
 
     fn on_restart(&mut self, path: &Path, pause: Span) {
         forward!(self, rule => rule.on_restart(path, pause));
+    }
+
+    fn on_cwnd_restart(&mut self, cwnd: f64) {
+        forward!(self, rule => rule.on_cwnd_restart(cwnd));
     }
 
     fn on_mtu_update(&mut self, factor: f64) {

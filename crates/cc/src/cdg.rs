@@ -14,7 +14,9 @@
 //! with `backoff_factor` 42, which is `1000 / (G window)` of the paper's `G` = 3, and `backoff_beta`
 //! sqrt(0.5). After `use_ineff` = 5 backoffs that did not lower the delay, delays
 //! count no more: others fill the queue. The shadow window is what the window would be without
-//! backoffs; after a loss the window is half of it, so that backoffs do not add to losses.
+//! backoffs; after a loss the window is half of it, so that backoffs do not add to losses. In the recovery
+//! after a timeout a backoff leaves the window as it is, and the next reduction is by `backoff_beta`. When the
+//! window begins anew after an idle period, the delays are forgotten.
 //!
 //! | | paper | Linux | here |
 //! |---|---|---|---|
@@ -24,8 +26,8 @@
 //! | backoff | at once | over a round trip, by PRR | at once; no growth for that round trip |
 //! | `exp` | exact | in 32 bits, by a table | exact |
 
-use crate::WindowRule;
 use crate::{Ack, CaState, ConfigError, CongestionEvent, ConnectionConfig, Metric, Options, Path};
+use crate::{Signal, WindowRule};
 use alloc::vec;
 use alloc::vec::Vec;
 use dumbbell_units::{Span, Time};
@@ -97,8 +99,8 @@ pub struct Cdg {
     train: Train,
     /// The end of the round trip of a backoff (Linux's `high_seq` in CWR).
     cwr_end: Option<u64>,
-    /// Whether a reduction was in progress at the last acknowledgement.
-    was_reducing: bool,
+    /// The end of another reduction in progress (`high_seq`).
+    reduction_end: Option<u64>,
     last_cwnd: f64,
 }
 
@@ -145,7 +147,7 @@ impl Cdg {
             backoff_cnt: 0,
             train: Train::default(),
             cwr_end: None,
-            was_reducing: false,
+            reduction_end: None,
             last_cwnd: config.initial_window,
         })
     }
@@ -269,21 +271,27 @@ impl WindowRule for Cdg {
         acked / cwnd
     }
 
-    /// `tcp_cdg_ssthresh` after a loss.
-    fn decrease(&mut self, cwnd: f64, _path: &Path, _event: &CongestionEvent) -> f64 {
-        if self.cwr_end.take().is_some() {
+    /// `tcp_cdg_ssthresh`.
+    fn decrease(&mut self, cwnd: f64, path: &Path, event: &CongestionEvent) -> f64 {
+        let is_timeout = event.signal == Signal::Timeout;
+        let ended = self.reduction_end.is_some() || self.cwr_end.is_some_and(|end| path.una > end);
+        if ended && !is_timeout {
+            self.complete_reduction(path); // before another one begins within an acknowledgement
+        }
+        self.reduction_end = (!is_timeout).then_some(path.next_seq);
+        if self.cwr_end.take().is_some_and(|end| path.una <= end) {
             return cwnd; // the reduction of the backoff goes on
         }
-        if self.state == State::NonFull && self.use_tolerance {
-            return cwnd;
+        match self.state {
+            State::Backoff => return cwnd * self.backoff_beta,
+            State::NonFull if self.use_tolerance => return cwnd,
+            _ => self.shadow_wnd = (self.shadow_wnd / 2.0).min(cwnd),
         }
-        self.shadow_wnd = (self.shadow_wnd / 2.0).min(cwnd);
         if self.use_shadow { self.shadow_wnd.max(cwnd / 2.0) } else { cwnd / 2.0 }
     }
 
     fn observe(&mut self, path: &Path, ack: &Ack) {
         self.measure(path, ack);
-        self.was_reducing |= path.ca_state.is_reducing();
     }
 
     /// `tcp_cdg_cong_avoid`.
@@ -298,10 +306,9 @@ impl WindowRule for Cdg {
             if path.una <= end {
                 return Some((cwnd, ssthresh));
             }
-            self.cwr_end = None;
-            self.was_reducing = true;
+            (self.cwr_end, self.reduction_end) = (None, Some(end));
         }
-        if core::mem::take(&mut self.was_reducing) {
+        if self.reduction_end.take().is_some() {
             self.complete_reduction(path);
         }
         self.shadow_wnd += (cwnd - self.last_cwnd).max(0.0);
@@ -320,6 +327,9 @@ impl WindowRule for Cdg {
             if grad > 0 && self.backs_off(grad) {
                 self.shadow_wnd = self.shadow_wnd.max(cwnd);
                 self.state = State::Backoff;
+                if path.ca_state == CaState::Loss {
+                    return Some((cwnd, ssthresh)); // tcp_enter_cwr does nothing
+                }
                 self.cwr_end = Some(path.next_seq);
                 let window = (cwnd * self.backoff_beta).max(2.0);
                 self.last_cwnd = window;
@@ -332,23 +342,24 @@ impl WindowRule for Cdg {
         ends.then_some((cwnd, ssthresh))
     }
 
-    fn on_undo(&mut self) {
+    /// Only the end of a recovery is `CA_EVENT_COMPLETE_CWR`, undone or not.
+    fn on_undo(&mut self, path: &Path) {
+        self.reduction_end = self.reduction_end.filter(|&end| path.una >= end);
         self.last_cwnd = f64::INFINITY; // the window that comes back has not grown
     }
 
+    /// A reduction that a timeout interrupts does not end.
     fn on_timeout(&mut self) {
-        (self.cwr_end, self.state) = (None, State::Unknown);
+        (self.cwr_end, self.reduction_end) = (None, None);
     }
 
-    fn on_restart(&mut self, path: &Path, _pause: Span) {
-        if path.ca_state == CaState::Loss {
-            return; // Linux's CDG starts anew after idle only (`CA_EVENT_CWND_RESTART`).
-        }
+    /// The next acknowledgement ends the round.
+    fn on_cwnd_restart(&mut self, cwnd: f64) {
         self.gradients.fill(MinMax::default());
         (self.rtt, self.rtt_prev, self.gsum) = Default::default();
         (self.gfilled, self.tail, self.delack, self.backoff_cnt) = Default::default();
         (self.state, self.train) = (State::Unknown, Train::default());
-        self.rtt_seq = path.next_seq;
+        self.shadow_wnd = cwnd;
     }
 
     fn on_mtu_update(&mut self, factor: f64) {
@@ -364,102 +375,4 @@ impl WindowRule for Cdg {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::test_path::{Link, TestPath, init};
-    use crate::{AnySlowStart, Reno, StandardSlowStart, Windowed};
-
-    fn rule(text: &str) -> Cdg {
-        let mut options = text.parse().expect("well formed");
-        Cdg::from_options(&mut options, &init(1)).expect("within range")
-    }
-
-    fn cdg(text: &str, link: Link) -> TestPath<Windowed<Cdg, StandardSlowStart>> {
-        TestPath::new(Windowed::new(rule(text), StandardSlowStart, &init(1)), link)
-    }
-
-    /// The table of `nexp_u32` in tcp_cdg.c: exp(-x) 65536 - 1 for x = 0.000256 times powers of 2.
-    #[test]
-    fn backoffs_are_as_likely_as_by_the_kernel_s_table() {
-        let table = [
-            65518, 65501, 65468, 65401, 65267, 65001, 64470, 63422, 61378, 57484, 50423, 38795,
-            22965, 8047, 987, 14,
-        ];
-        let rule = rule("cdg(backoff_factor=1)");
-        for (power, value) in table.into_iter().enumerate() {
-            let ours = rule.no_backoff(256 << power) * 65536.0 - 1.0;
-            assert!((ours - f64::from(value)).abs() <= 1.0, "{power}: {ours} for {value}");
-        }
-    }
-
-    /// tcp_cdg_grad with minima of 10, 11, 12, 13 ms: each round adds 1000 us, and what is missing of
-    /// the window of 8 is extrapolated.
-    #[test]
-    fn the_gradient_is_the_sum_over_the_window() {
-        let mut rule = rule("cdg");
-        rule.rtt_prev = MinMax { min: 10_000, max: 20_000 };
-        for round in 1..=12 {
-            rule.rtt = MinMax { min: 10_000 + 1000 * round, max: 20_000 };
-            assert_eq!(rule.gradient(), 8000, "round {round}");
-            rule.rtt_prev = rule.rtt;
-        }
-        rule.rtt = MinMax { min: rule.rtt_prev.min - 9000, max: 21_000 };
-        // 7 rounds of 1000 us and one of -9000: gmin is -2000, so gmax counts.
-        assert_eq!(rule.gradient(), 1000);
-    }
-
-    #[test]
-    fn a_constant_gradient_backs_off_in_its_share_of_the_rounds() {
-        let mut rule = rule("cdg(use_ineff=0)");
-        let backoffs = (0..20_000).filter(|_| rule.backs_off(8000)).count();
-        // 1 - exp(-8000 * 42e-6) = 28.5 %; four standard deviations are 1.3 %.
-        assert!((backoffs as f64 / 20_000.0 - 0.2854).abs() < 0.013, "{backoffs}");
-    }
-
-    #[test]
-    fn ineffectual_backoffs_end_after_five() {
-        let mut rule = rule("cdg");
-        let backoffs = (0..1000).filter(|_| rule.backs_off(1_000_000)).count();
-        assert_eq!(backoffs, 5);
-        rule.rtt_prev = MinMax { min: 10_000, max: 20_000 };
-        rule.rtt = MinMax { min: 9000, max: 19_000 };
-        rule.gradient();
-        assert!(rule.backs_off(1_000_000), "the delay fell by more than 32 us");
-    }
-
-    /// tcp_cdg_ssthresh: max3(2, shadow_wnd, cwnd >> 1) with shadow_wnd = min(shadow_wnd >> 1, cwnd).
-    #[test]
-    fn a_loss_after_backoffs_reduces_the_shadow_window() {
-        let path = Path::new(1448, Time::ZERO);
-        for (shadow, cwnd, expected) in
-            [(100.0, 60.0, 50.0), (300.0, 60.0, 60.0), (60.0, 60.0, 30.0)]
-        {
-            let mut rule = rule("cdg");
-            rule.shadow_wnd = shadow;
-            assert_eq!(rule.decrease(cwnd, &path, &CongestionEvent::loss()), expected);
-        }
-    }
-
-    #[test]
-    fn alone_it_keeps_the_queue_shorter_than_reno_and_the_link_busy() {
-        let link = Link::new(20.0, 40, 200.0);
-        let mut flow = cdg("cdg", link);
-        let mut reno = TestPath::new(Windowed::new(Reno, AnySlowStart::STANDARD, &init(1)), link);
-        let mut queued = [0.0; 2];
-        flow.run_ms(10_000);
-        reno.run_ms(10_000);
-        let (before, mut samples) = (flow.path.delivered, [0.0; 2]);
-        flow.run(Span::from_secs(40), |flow| {
-            queued[0] += flow.queued();
-            samples[0] += 1.0;
-        });
-        reno.run(Span::from_secs(40), |flow| {
-            queued[1] += flow.queued();
-            samples[1] += 1.0;
-        });
-        let (cdg, reno) = (queued[0] / samples[0], queued[1] / samples[1]);
-        assert!(cdg < reno / 2.0, "{cdg} packets to {reno}");
-        let mbit = (flow.path.delivered - before) as f64 * 1448.0 * 8.0 / 40e6;
-        assert!(mbit > 15.0, "{mbit}");
-    }
-}
+mod tests;

@@ -129,14 +129,15 @@ impl Velocity {
         Velocity { v: 1.0, up, rounds: 0, doubling_after, net_up: 0.0 }
     }
 
-    /// The direction of the round is that of most of its acknowledgements; `v` is 1 after a turn.
+    /// The direction of the round is that of most of its acknowledgements; `v` is 1 after a turn. A tie
+    /// is a turn too (genericCC: `prev_update_dir * update_dir > 0`).
     fn end_round(&mut self) {
-        let up = self.net_up > 0.0;
-        self.net_up = 0.0;
-        if up != self.up {
-            *self = Velocity::new(up, self.doubling_after);
+        let goes_on = if self.up { self.net_up > 0.0 } else { self.net_up < 0.0 };
+        if !goes_on {
+            *self = Velocity::new(!self.up, self.doubling_after);
             return;
         }
+        self.net_up = 0.0;
         self.rounds += 1;
         if self.rounds > self.doubling_after {
             self.v *= 2.0;
@@ -364,6 +365,17 @@ mod tests {
         }
     }
 
+    /// markoviancc.cc: `update_amt` is 1 and `prev_update_dir` changes its sign, whatever it was.
+    #[test]
+    fn a_round_trip_without_a_majority_is_a_turn() {
+        for up in [true, false] {
+            let mut velocity = Velocity::new(up, 0);
+            velocity.v = 8.0;
+            velocity.end_round();
+            assert_eq!((velocity.v, velocity.up), (1.0, !up));
+        }
+    }
+
     #[test]
     fn slow_start_doubles_until_the_rate_exceeds_the_target() {
         let link = Link::new(100.0, 40, 2000.0);
@@ -412,7 +424,7 @@ mod tests {
     /// The authors' genericCC gives two such flows 10.2 and 8.1 Mbit/s at 40 ms: a ratio of 1.26.
     #[test]
     fn two_flows_share_a_link_in_default_mode() {
-        let link = Link::new(20.0, 50, 400.0);
+        let link = Link::new(20.0, 40, 400.0);
         let (mut one, mut two) = (copa("copa", link), copa("copa", link));
         let (one_rate, two_rate) = delivered_beside(&mut one, &mut two);
         assert!((one_rate / two_rate - 1.0).abs() < 0.3, "{one_rate} to {two_rate}");

@@ -13,7 +13,8 @@
 //! cwnd = cwnd (1 - alpha / 2)
 //! ```
 //!
-//! Loss halves the window, and growth is Reno's (sections 3.4 and 3.5).
+//! Loss halves the window, and growth is Reno's (sections 3.4 and 3.5). Linux halves it for a loss while a
+//! mark's reduction is in progress too (`dctcp_state`); here that loss is part of the same episode.
 //!
 //! As in Linux (6.18, `tcp_dctcp.c`) `alpha` is updated before the mark that ends a window reduces it, and with
 //! `arithmetic=linux`, the default on transports that count jiffies, windows are whole packets and
@@ -117,6 +118,10 @@ impl WindowRule for Dctcp {
     #[inline]
     fn observe(&mut self, path: &Path, _ack: &Ack) {
         self.update_alpha(path);
+    }
+
+    fn on_timeout(&mut self) {
+        self.reno.on_timeout();
     }
 
     fn inspect(&self, show: &mut dyn FnMut(Metric)) {

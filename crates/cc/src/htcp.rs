@@ -175,7 +175,8 @@ impl Htcp {
         }
         t.packets += acked;
         let length = t.start.map_or(u64::MAX, |start| now - start);
-        let enough = self.cwnd.saturating_sub((self.alpha / ONE).max(1));
+        // Below `alpha` packets this wraps, as Linux's u32: no window has so many.
+        let enough = self.cwnd.wrapping_sub((self.alpha / ONE).max(1));
         if self.rtt_min == 0 || t.packets < enough || length < self.rtt_min {
             return;
         }
@@ -233,6 +234,10 @@ impl WindowRule for Htcp {
         self.cwnd as f64
     }
 
+    fn on_timeout(&mut self) {
+        self.count = 0;
+    }
+
     fn observe(&mut self, path: &Path, ack: &Ack) {
         let clock = Jiffies::of(path);
         let now = clock.at(path.now);
@@ -266,7 +271,7 @@ impl WindowRule for Htcp {
         None
     }
 
-    fn on_undo(&mut self) {
+    fn on_undo(&mut self, _path: &Path) {
         if self.in_reduction {
             self.epoch = self.undo_epoch;
             self.in_reduction = false;
@@ -410,6 +415,18 @@ mod tests {
         }
     }
 
+    /// measure_achieved_throughput: `packetcount >= snd_cwnd - (alpha >> 7)` in u32.
+    #[test]
+    fn a_window_below_alpha_has_no_sample_of_the_throughput() {
+        for (cwnd, sampled) in [(20, true), (19, false)] {
+            let mut rule = htcp("htcp");
+            (rule.cwnd, rule.alpha, rule.rtt_min) = (cwnd, 20 * ONE, 100);
+            rule.throughput.start = Some(0);
+            rule.measure_throughput(MS, 100, 15);
+            assert_eq!(rule.throughput.max, if sampled { 150 } else { 0 }, "{cwnd}");
+        }
+    }
+
     /// In tcp_htcp.c, `maxB` and `old_maxB` are 0 then, which `between` accepts.
     #[test]
     fn the_second_congestion_after_slow_start_backs_off_by_the_queue() {
@@ -435,7 +452,7 @@ mod tests {
         sample(&mut rule, 0.0, 120);
         rule.throughput.max = 1000;
         rule.decrease(1000.0, &path_at(2.0), &CongestionEvent::loss());
-        rule.on_undo();
+        rule.on_undo(&path_at(2.0));
         assert_eq!(rule.epoch.rtt_max, 119);
         assert_eq!(rule.epoch.old_max, 1000);
     }
@@ -444,7 +461,7 @@ mod tests {
     fn a_spurious_congestion_does_not_restart_the_clock() {
         let mut rule = htcp("htcp(rtt_scaling=off)");
         rule.decrease(1000.0, &path_at(3.0), &CongestionEvent::loss());
-        rule.on_undo();
+        rule.on_undo(&path_at(3.0));
         assert_eq!(growth(&mut rule, 5000), 45.0);
     }
 

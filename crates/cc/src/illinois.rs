@@ -4,7 +4,8 @@
 //!
 //! The window grows by `alpha` a round trip and is reduced by the fraction `beta` on loss. Both are
 //! functions of the queueing delay: `da` is its mean in the last round trip, `dm` its maximum ever,
-//! both relative to the minimum round-trip time ever. A round trip with a recovery ends after it.
+//! both relative to the minimum round-trip time ever. A round trip with a recovery ends after it, and a
+//! round-trip time above 3.36 s counts as 3.36 s.
 //!
 //! ```text
 //! d1 = dm / 100, d2 = dm / 10, d3 = 8 dm / 10
@@ -35,6 +36,8 @@ const ALPHA_MAX: u64 = 10 * ALPHA_SCALE;
 const BETA_SCALE: u64 = 64;
 const BETA_MIN: u64 = BETA_SCALE / 8;
 const BETA_MAX: u64 = BETA_SCALE / 2;
+/// The longest round-trip time that counts, 3.36 s (Linux's `RTT_MAX`).
+const RTT_MAX: Span = Span::from_micros(u32::MAX as u64 / ALPHA_MAX);
 /// Window below which it is Reno, packets.
 const WIN_THRESH: f64 = 15.0;
 /// Round trips with `da <= d1` after which `alpha` is at its maximum again.
@@ -137,8 +140,9 @@ impl WindowRule for Illinois {
     fn observe(&mut self, path: &Path, ack: &Ack) {
         self.acked = path.una.saturating_sub(self.una);
         self.una = path.una;
-        self.rtts.sample(ack);
-        if let Some(rtt) = ack.rtt {
+        let rtt = ack.rtt.map(|rtt| rtt.min(RTT_MAX));
+        self.rtts.sample(&ack.with_rtt(rtt));
+        if let Some(rtt) = rtt {
             self.base_rtt = self.base_rtt.min(rtt);
             self.max_rtt = self.max_rtt.max(rtt);
         }
@@ -167,7 +171,7 @@ impl WindowRule for Illinois {
 
     fn on_timeout(&mut self) {
         (self.alpha, self.beta) = (ALPHA_SCALE, BETA_MAX);
-        (self.rtt_above, self.rtt_low) = (false, 0);
+        (self.rtt_above, self.rtt_low, self.count) = (false, 0, 0);
     }
 
     fn inspect(&self, show: &mut dyn FnMut(Metric)) {
@@ -249,6 +253,21 @@ mod tests {
         assert!(fast > 1.0, "{fast}");
         let control = flow.algorithm.control();
         assert!((control.cwnd / (flow.link.bdp() + 150.0) - 0.5).abs() < 0.02, "{}", control.cwnd);
+    }
+
+    /// RTT_MAX, U32_MAX / ALPHA_MAX: 3355443 us.
+    #[test]
+    fn a_round_trip_time_of_more_than_3_36_s_counts_as_3_36_s() {
+        let mut rule = Illinois::default();
+        let path = Path { una: 1, ..Path::new(1448, dumbbell_units::Time::ZERO) };
+        for ms in [100, 3_355, 60_000] {
+            let rtt = Some(Span::from_millis(ms));
+            rule.observe(&path, &Ack { rtt, ..Ack::default() });
+        }
+        let cap = Span::from_micros(3_355_443);
+        assert_eq!(rule.max_rtt, cap);
+        let rtts = rule.rtts.take_if_round_ended(&path).expect("samples");
+        assert_eq!(rtts.sum, Span::from_millis(3_455) + cap);
     }
 
     /// tcp_illinois_acked adds samples in every state; only tcp_illinois_cong_avoid ends a round.

@@ -17,9 +17,10 @@
 //! *Slowdowns* empty the queue, so that flows measure the base delay and converge to equal rates: the
 //! window is 2 packets for two round trips; then slow start restores it. The first slowdown begins
 //! two round trips after the initial slow start. The interval between slowdowns is nine times the
-//! duration of the last one, including its slow start.
+//! duration of the last one, including its slow start. The draft does not say what a slowdown restores
+//! that begins in the slow start after a timeout or a pause: here, the threshold of that slow start.
 //!
-//! Loss halves the window, once a round trip.
+//! Loss halves the window, once a round trip; in a slowdown, the window that it restores.
 
 use crate::filters::WindowedMin;
 use crate::{Ack, ConfigError, CongestionEvent, Metric, Options, Path, WindowRule};
@@ -65,6 +66,9 @@ pub struct LedbatPlusPlus {
     current_delays: [Span; CURRENT_FILTER],
     samples: usize,
     state: State,
+    /// Whether the last decrease ended the initial slow start, and the window before it, or the one that
+    /// the slowdown would have restored.
+    undo: (bool, f64),
 }
 
 impl LedbatPlusPlus {
@@ -81,6 +85,7 @@ impl LedbatPlusPlus {
             current_delays: [Span::MAX; CURRENT_FILTER],
             samples: 0,
             state: State::SlowStart,
+            undo: (false, 0.0),
         })
     }
 
@@ -109,7 +114,9 @@ impl WindowRule for LedbatPlusPlus {
     }
 
     fn decrease(&mut self, cwnd: f64, _path: &Path, _event: &CongestionEvent) -> f64 {
+        self.undo = (self.state == State::SlowStart, cwnd);
         if let State::Slowdown { window, .. } = &mut self.state {
+            self.undo.1 = *window;
             *window /= 2.0;
         }
         cwnd / 2.0
@@ -139,15 +146,15 @@ impl WindowRule for LedbatPlusPlus {
         let rounds = path.srtt.unwrap_or(Span::ZERO) * SLOWDOWN_ROUNDS;
         match self.state {
             State::SlowStart => {
-                let ended = ssthresh.is_finite() || delay > SLOW_START_TARGET * self.target;
-                if !ended {
+                let congested = ssthresh.is_finite();
+                if !congested && delay <= SLOW_START_TARGET * self.target {
                     return slow_start;
                 }
                 self.state = State::CongestionAvoidance { next_slowdown: now + rounds };
-                Some((cwnd, ssthresh.min(cwnd)))
+                Some((cwnd, if congested { ssthresh } else { cwnd }))
             }
             State::CongestionAvoidance { next_slowdown } if now >= next_slowdown => {
-                let window = cwnd.max(MIN_WINDOW);
+                let window = cwnd.max(ssthresh);
                 self.state = State::Slowdown { start: now, end: now + rounds, window };
                 Some((MIN_WINDOW, window))
             }
@@ -170,7 +177,17 @@ impl WindowRule for LedbatPlusPlus {
         }
     }
 
+    fn on_undo(&mut self, _path: &Path) {
+        let (in_slow_start, before) = self.undo;
+        match &mut self.state {
+            _ if in_slow_start => self.state = State::SlowStart,
+            State::Slowdown { window, .. } => *window = window.max(before),
+            _ => {}
+        }
+    }
+
     fn on_mtu_update(&mut self, factor: f64) {
+        self.undo.1 *= factor;
         if let State::Slowdown { window, .. } = &mut self.state {
             *window *= factor;
         }
@@ -220,6 +237,65 @@ mod tests {
         ledbat.state = State::Slowdown { start: Time::ZERO, end: Time::MAX, window: 100.0 };
         ledbat.on_mtu_update(0.5);
         assert!(matches!(ledbat.state, State::Slowdown { window: 50.0, .. }));
+    }
+
+    /// A path at `ms`, whose round-trip time is 100 ms.
+    fn path_at(ms: u64) -> Path {
+        let path = Path::new(1448, Time::ZERO + Span::from_millis(ms));
+        Path { srtt: Some(Span::from_millis(100)), cwnd_limited: true, ..path }
+    }
+
+    fn acknowledge(flow: &mut Windowed<LedbatPlusPlus, StandardSlowStart>, ms: u64) -> (f64, f64) {
+        flow.on_ack(&path_at(ms), &Ack::new(1).with_rtt(Some(Span::from_millis(100))));
+        (flow.control().cwnd, flow.control().ssthresh)
+    }
+
+    /// A flow in its initial slow start, with a window of 100 packets.
+    fn starting() -> Windowed<LedbatPlusPlus, StandardSlowStart> {
+        Windowed::new(rule("ledbat++"), StandardSlowStart, &init(1).with_initial_window(100.0))
+    }
+
+    /// RFC 5681, section 3.1: the window before the timeout counts, not that after it.
+    #[test]
+    fn a_timeout_in_the_initial_slow_start_halves_the_threshold() {
+        let mut flow = starting();
+        flow.on_congestion(&path_at(0), &CongestionEvent::timeout());
+        assert_eq!((flow.control().cwnd, flow.control().ssthresh), (1.0, 50.0));
+        assert_eq!(acknowledge(&mut flow, 100), (1.0, 50.0));
+        assert_eq!(acknowledge(&mut flow, 150), (1.5, 50.0), "slow start with GAIN 1/2");
+    }
+
+    #[test]
+    fn a_slowdown_below_the_threshold_restores_the_threshold() {
+        let mut flow = starting();
+        flow.on_congestion(&path_at(0), &CongestionEvent::timeout());
+        acknowledge(&mut flow, 100);
+        assert_eq!(acknowledge(&mut flow, 300), (2.0, 50.0), "the first slowdown");
+        assert_eq!(flow.rule().state, slowdown(300, 50.0));
+    }
+
+    fn slowdown(ms: u64, window: f64) -> State {
+        State::Slowdown { start: path_at(ms).now, end: path_at(ms + 200).now, window }
+    }
+
+    #[test]
+    fn an_undo_restores_the_window_after_a_slowdown() {
+        let mut flow = starting();
+        flow.rule_mut().state = slowdown(0, 100.0);
+        assert_eq!(acknowledge(&mut flow, 0), (2.0, 100.0));
+        flow.on_congestion(&path_at(50), &CongestionEvent::loss());
+        assert_eq!(acknowledge(&mut flow, 50), (2.0, 50.0));
+        flow.on_spurious_loss(&path_at(100));
+        assert_eq!(acknowledge(&mut flow, 100), (2.0, 100.0));
+    }
+
+    #[test]
+    fn the_initial_slow_start_goes_on_after_an_undone_timeout() {
+        let mut flow = starting();
+        flow.on_congestion(&path_at(0), &CongestionEvent::timeout());
+        acknowledge(&mut flow, 100);
+        flow.on_spurious_loss(&path_at(100));
+        assert_eq!(acknowledge(&mut flow, 500), (100.5, f64::INFINITY));
     }
 
     #[test]

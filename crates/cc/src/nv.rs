@@ -5,21 +5,25 @@
 //! the window that this rate needs and the packets that may be queued:
 //!
 //! ```text
-//! cwnd_by_slope = nv_rtt_max_rate nv_min_rtt        rate = packets in flight / avg_rtt
+//! cwnd_by_slope = nv_rtt_max_rate nv_min_rtt        rate = packets / avg_rtt
 //! max_win       = cwnd_by_slope + nv_pad            nv_pad = 10
 //! cwnd > max_win:      ssthresh = max_win; cwnd -= 30 % (cwnd - max_win), at least 2; no growth
 //! cwnd <= max_win - 2: growth, as Reno's, or slower by a power of 2 after timeouts
 //! loss:                ssthresh = cwnd = 80 % cwnd
 //! ```
 //!
-//! `avg_rtt` is half of itself and half of each sample. `nv_min_rtt` is the minimum of the last 3.75 to
-//! 6.25 s, at random, and begins anew after losses. A decision needs 60 samples (30 to leave slow start,
-//! 20 to grow), so it takes several round trips with a small window; if 10 pass without one, growth
-//! stops.
+//! The packets of `rate` are those delivered since the packet was sent that is acknowledged now; without a
+//! delivery rate sample, those in flight. `avg_rtt` is half of itself and half of each sample.
+//! `nv_min_rtt` begins anew after losses, and covers the present and the previous one of periods of 3.75 to
+//! 6.25 s, drawn at random. A decision needs 60 samples (30 to leave slow start, 20 to grow), so it takes
+//! several round trips with a small window; if 10 pass without one, growth stops.
+//!
+//! Linux measures in the state before an acknowledgement: the one that ends a recovery does not count. Nor
+//! does here the one that begins a recovery.
 
+use crate::WindowRule;
 use crate::arithmetic::CongAvoidAi;
 use crate::{Ack, CaState, ConfigError, CongestionEvent, ConnectionConfig, Metric, Options, Path};
-use crate::{Signal, WindowRule};
 use dumbbell_units::{Span, Time};
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
@@ -57,16 +61,18 @@ pub struct Nv {
     last_rtt: u64,
     min_rtt: u64,
     min_rtt_new: u64,
-    /// Packets in flight times 2^20 per us of `avg_rtt`.
+    /// In 100 bit/s.
     rtt_max_rate: u64,
     rtt_start_seq: u64,
     last_una: u64,
     no_cong_cnt: u32,
+    /// The state before this acknowledgement, and after it.
+    states: [CaState; 2],
     avoidance: CongAvoidAi,
 }
 
-/// Fractional bits of `rtt_max_rate`.
-const RATE_BITS: u32 = 20;
+/// A byte per us in units of `rtt_max_rate`.
+const BYTE_PER_US: u64 = 80_000;
 
 impl Nv {
     /// Takes the option `pad`.
@@ -95,6 +101,7 @@ impl Nv {
             rtt_start_seq: 0,
             last_una: 0,
             no_cong_cnt: 0,
+            states: [CaState::Open; 2],
             avoidance: CongAvoidAi::default(),
         })
     }
@@ -111,8 +118,31 @@ impl Nv {
         self.last_una = path.una;
     }
 
+    /// What every reduction does.
+    fn stop(&mut self) {
+        self.nv_reset = true;
+        self.allow_cwnd_growth = false;
+        self.avoidance = CongAvoidAi::default();
+    }
+
+    /// `tcpnv_acked`: a new window and threshold, if they change.
+    fn acked(&mut self, cwnd: u64, ssthresh: f64, path: &Path, ack: &Ack) -> Option<(u64, f64)> {
+        let rtt = ack.rtt?;
+        if !matches!(self.states[0], CaState::Open | CaState::Disorder) {
+            return None;
+        }
+        let acked = path.una.saturating_sub(self.last_una);
+        self.last_una = path.una;
+        let packets = ack.rate.map_or(ack.prior_in_flight, |rate| rate.delivered);
+        if packets == 0 {
+            return None;
+        }
+        self.measure(path, rtt, packets);
+        if path.una > self.rtt_start_seq { self.decide(cwnd, ssthresh, path, acked) } else { None }
+    }
+
     /// The beginning of `tcpnv_acked`: averages, minima and the maximum rate.
-    fn measure(&mut self, path: &Path, rtt: Span, in_flight: u32) {
+    fn measure(&mut self, path: &Path, rtt: Span, packets: u32) {
         let rtt = (rtt.as_nanos() / 1000).max(1);
         let avg_rtt = match self.last_rtt {
             0 => {
@@ -122,7 +152,7 @@ impl Nv {
             last => (rtt + last) >> 1,
         };
         self.last_rtt = avg_rtt;
-        let rate = (u64::from(in_flight) << RATE_BITS) / avg_rtt;
+        let rate = u64::from(packets) * u64::from(path.mss) * BYTE_PER_US / avg_rtt;
         self.rtt_max_rate = self.rtt_max_rate.max(rate);
         self.eval_call_cnt = (self.eval_call_cnt + 1).min(255);
         self.min_rtt = self.min_rtt.min(avg_rtt);
@@ -150,8 +180,9 @@ impl Nv {
             self.allow_cwnd_growth = true;
             return None;
         }
-        let slope = u128::from(self.rtt_max_rate) * u128::from(self.min_rtt);
-        let max_win = (slope >> RATE_BITS) as u64 + self.nv_pad;
+        let slope = u128::from(BYTE_PER_US * u64::from(path.mss));
+        let cwnd_by_slope = u128::from(self.rtt_max_rate) * u128::from(self.min_rtt) / slope;
+        let max_win = cwnd_by_slope as u64 + self.nv_pad;
         let mut changed = None;
         if cwnd > max_win {
             let enough = match ssthresh.is_finite() {
@@ -201,19 +232,14 @@ impl WindowRule for Nv {
     }
 
     /// `tcpnv_recalc_ssthresh` and `tcpnv_state`.
-    fn decrease(&mut self, cwnd: f64, _path: &Path, event: &CongestionEvent) -> f64 {
-        self.nv_reset = true;
-        self.allow_cwnd_growth = false;
-        if event.signal == Signal::Timeout && self.slowdown < 8 {
-            self.slowdown += 1;
-        }
+    fn decrease(&mut self, cwnd: f64, _path: &Path, _event: &CongestionEvent) -> f64 {
+        self.stop();
+        self.states[1] = CaState::Recovery;
         ((cwnd as u64 * NV_LOSS_DEC_FACTOR) >> 10) as f64
     }
 
     fn observe(&mut self, path: &Path, _ack: &Ack) {
-        if self.nv_reset && path.ca_state == CaState::Open {
-            self.reset(path);
-        }
+        self.states = [self.states[1], path.ca_state];
     }
 
     fn set_window(
@@ -223,24 +249,21 @@ impl WindowRule for Nv {
         path: &Path,
         ack: &Ack,
     ) -> Option<(f64, f64)> {
-        let unchanged = |rule: &Nv| (!rule.allow_cwnd_growth).then_some((cwnd, ssthresh));
-        let Some(rtt) = ack.rtt else { return unchanged(self) };
-        if !matches!(path.ca_state, CaState::Open | CaState::Disorder) {
-            return unchanged(self);
+        let decision = self.acked(cwnd as u64, ssthresh, path, ack);
+        if self.nv_reset && path.ca_state == CaState::Open {
+            self.reset(path);
         }
-        let acked = path.una.saturating_sub(self.last_una);
-        self.last_una = path.una;
-        let in_flight = ack.rate.map_or(ack.prior_in_flight, |rate| rate.send_state.in_flight);
-        if in_flight == 0 {
-            return unchanged(self);
+        match decision {
+            Some((window, threshold)) => Some((window as f64, threshold)),
+            None => (!self.allow_cwnd_growth).then_some((cwnd, ssthresh)),
         }
-        self.measure(path, rtt, in_flight);
-        if path.una > self.rtt_start_seq
-            && let Some((window, threshold)) = self.decide(cwnd as u64, ssthresh, path, acked)
-        {
-            return Some((window as f64, threshold));
-        }
-        unchanged(self)
+    }
+
+    /// Every timeout slows growth, and packets are counted anew (`tcp_enter_loss`).
+    fn on_timeout(&mut self) {
+        self.stop();
+        self.states[1] = CaState::Loss;
+        self.slowdown = (self.slowdown + 1).min(8);
     }
 
     fn inspect(&self, show: &mut dyn FnMut(Metric)) {
@@ -256,7 +279,8 @@ impl WindowRule for Nv {
 mod tests {
     use super::*;
     use crate::test_path::{Link, TestPath, init};
-    use crate::{AnySlowStart, CongestionControl, Windowed};
+    use crate::{AnySlowStart, CongestionControl, RateSample, SendState, Windowed};
+    use dumbbell_units::Rate;
 
     fn rule() -> Nv {
         let mut options = "nv".parse().expect("well formed");
@@ -281,7 +305,7 @@ mod tests {
         ] {
             let mut rule = rule();
             rule.min_rtt = 1000;
-            rule.rtt_max_rate = (100 << RATE_BITS) / 1500;
+            rule.rtt_max_rate = 100 * 1448 * 80_000 / 1500;
             (rule.rtt_cnt, rule.eval_call_cnt) = (1, calls);
             rule.allow_cwnd_growth = false;
             let changed = rule.decide(cwnd, 50.0, &Path::new(1448, Time::ZERO), 100);
@@ -290,14 +314,56 @@ mod tests {
         }
     }
 
+    /// tcpnv_state: `cwnd_growth_factor` falls to -8 with each entry to TCP_CA_Loss.
     #[test]
-    fn a_timeout_halves_growth_and_a_loss_leaves_four_fifths() {
+    fn every_timeout_halves_growth_and_a_loss_leaves_four_fifths() {
         let (mut rule, path) = (rule(), Path::new(1448, Time::ZERO));
         assert_eq!(rule.decrease(100.0, &path, &CongestionEvent::loss()), 79.0, "81,900 / 1024");
         let grown = |rule: &mut Nv| rule.increase(10.0, 10.0, &path, &Ack::new(10));
         assert_eq!(grown(&mut rule), 1.0);
-        rule.decrease(100.0, &path, &CongestionEvent::timeout());
-        assert_eq!((grown(&mut rule), grown(&mut rule)), (0.0, 1.0));
+        // The first one in a recovery, the second one after the first: no new episodes.
+        rule.on_timeout();
+        assert_eq!((grown(&mut rule), grown(&mut rule), grown(&mut rule)), (0.0, 1.0, 0.0));
+        rule.on_timeout();
+        let growth: Vec<f64> = (0..5).map(|_| grown(&mut rule)).collect();
+        assert_eq!(growth, [0.0, 0.0, 0.0, 1.0, 0.0], "the packets are counted anew");
+        (0..10).for_each(|_| rule.on_timeout());
+        assert_eq!(rule.slowdown, 8);
+    }
+
+    /// An acknowledgement of the packet before which `prior` were delivered, when `delivered` are.
+    fn acknowledge(rule: &mut Nv, ca_state: CaState, una: u64, [prior, delivered]: [u64; 2]) {
+        let path = Path { ca_state, una, delivered, ..Path::new(1448, Time::ZERO) };
+        let send_state = SendState { delivered: prior, in_flight: 7, ..SendState::default() };
+        let (rtt, since) = (Span::from_micros(1000), (delivered - prior) as u32);
+        let rate = RateSample::new(since, rtt, Rate::from_bits_per_sec(1e6), send_state);
+        let ack = Ack::new(1).with_rtt(Some(rtt)).with_rate(Some(rate));
+        rule.observe(&path, &ack);
+        rule.set_window(50.0, 40.0, &path, &ack);
+    }
+
+    /// tcp_input.c: `in_flight = mss_cache * (delivered - prior_delivered)`; then 80000 / avg_rtt.
+    #[test]
+    fn the_rate_is_what_was_delivered_since_the_packet_was_sent() {
+        let mut rule = rule();
+        rule.rtt_start_seq = 100;
+        acknowledge(&mut rule, CaState::Open, 1, [100, 130]);
+        assert_eq!(rule.rtt_max_rate, 30 * 1448 * 80_000 / 1000);
+    }
+
+    /// tcp_clean_rtx_queue calls tcpnv_acked, before tcp_fastretrans_alert changes the state.
+    #[test]
+    fn the_acknowledgement_that_ends_a_recovery_does_not_count() {
+        let mut rule = rule();
+        rule.decrease(100.0, &Path::new(1448, Time::ZERO), &CongestionEvent::loss());
+        for (ca_state, una, minimum) in [
+            (CaState::Recovery, 1, u64::MAX),
+            (CaState::Open, 2, u64::MAX),
+            (CaState::Open, 3, 1000),
+        ] {
+            acknowledge(&mut rule, ca_state, una, [0, 30]);
+            assert_eq!(rule.min_rtt_new, minimum, "{ca_state:?}");
+        }
     }
 
     #[test]

@@ -23,8 +23,8 @@
 //! agree; so does a hybrid flow whose higher rate is above `threshold`.
 //!
 //! On a link of 50 Mbit/s, 30 ms, a queue of one BDP and no jitter, a scavenger has 3 % beside CUBIC, 7 %
-//! beside BBRv1 and 3 % beside Copa. Beside a primary flow it has 35 %: that flow's queue hardly varies. A
-//! primary flow has 12 % beside CUBIC, whose queue it avoids.
+//! beside BBRv1 and 4 to 19 % beside Copa, by when it begins. Beside a primary flow it has 35 %: that flow's
+//! queue hardly varies. A primary flow has 12 % beside CUBIC, whose queue it avoids.
 //!
 //! Facts are those of the authors' code (PCC-Uspace, August 2020); the text of the paper was not at hand.
 //!

@@ -18,8 +18,9 @@
 //!
 //! The paper sets the window when it detects loss. Linux, and this file, halve the window then and
 //! set it to `BWE RTTmin` at the end of recovery (`CA_EVENT_COMPLETE_CWR`), from samples that
-//! include recovery at half the rate. A timeout sets `ssthresh` at once and restarts the measurement
-//! of `RTTmin` (`CA_EVENT_LOSS`). Bandwidths are in whole bytes per jiffy, times in jiffies. An acknowledgement
+//! include recovery at half the rate. A recovery that is undone before all its packets are acknowledged has
+//! no such end, so that the window comes back. A timeout sets `ssthresh` at once and restarts the
+//! measurement of `RTTmin` (`CA_EVENT_LOSS`). Bandwidths are in whole bytes per jiffy, times in jiffies. An acknowledgement
 //! that covers nothing counts as a packet, which the one that fills the hole does not count again.
 
 use crate::arithmetic::{CongAvoidAi, Jiffies};
@@ -53,8 +54,8 @@ pub struct Westwood {
     mss: u64,
     /// Jiffies in a second.
     hz: u64,
-    /// Whether a reduction is in progress, whose end sets the window to the estimate.
-    in_reduction: bool,
+    /// The end of a reduction in progress, after which the window is the estimate (`high_seq`).
+    reduction_end: Option<u64>,
     avoidance: CongAvoidAi,
 }
 
@@ -118,15 +119,15 @@ impl WindowRule for Westwood {
         self.avoidance.grow((cwnd as u64).max(1), acked as u64)
     }
 
-    fn decrease(&mut self, cwnd: f64, _path: &Path, event: &CongestionEvent) -> f64 {
+    fn decrease(&mut self, cwnd: f64, path: &Path, event: &CongestionEvent) -> f64 {
         self.avoidance = CongAvoidAi::default();
         if event.signal == Signal::Timeout {
             self.reset_rtt_min = true;
             return self.bandwidth_delay();
         }
         // An episode that follows within an acknowledgement begins at what the one before ended with.
-        let ended = core::mem::replace(&mut self.in_reduction, true);
-        let cwnd = if ended { self.bandwidth_delay() } else { cwnd };
+        let ended = self.reduction_end.replace(path.next_seq);
+        let cwnd = if ended.is_some() { self.bandwidth_delay() } else { cwnd };
         (cwnd as u64 / 2) as f64
     }
 
@@ -138,7 +139,7 @@ impl WindowRule for Westwood {
         _path: &Path,
         _ack: &Ack,
     ) -> Option<(f64, f64)> {
-        core::mem::take(&mut self.in_reduction).then(|| {
+        self.reduction_end.take().map(|_| {
             let window = self.bandwidth_delay();
             (window, window)
         })
@@ -159,7 +160,14 @@ impl WindowRule for Westwood {
 
     /// A timeout cancels the reduction's end.
     fn on_timeout(&mut self) {
-        self.in_reduction = false;
+        self.reduction_end = None;
+        self.avoidance = CongAvoidAi::default();
+    }
+
+    /// `tcp_try_undo_recovery` comes before `tcp_end_cwnd_reduction`, `tcp_try_undo_partial` and
+    /// `tcp_try_undo_dsack` in place of it.
+    fn on_undo(&mut self, path: &Path) {
+        self.reduction_end = self.reduction_end.filter(|&end| path.una >= end);
     }
 
     fn inspect(&self, show: &mut dyn FnMut(Metric)) {
@@ -271,6 +279,19 @@ mod tests {
             let after = rule.set_window(cwnd / 2.0, cwnd / 2.0, &path, &Ack::default());
             assert_eq!(after, Some((100.0, 100.0)));
             assert_eq!(rule.set_window(100.0, 100.0, &path, &Ack::default()), None, "once");
+        }
+    }
+
+    /// tcp_fastretrans_alert: only the end of a recovery is CA_EVENT_COMPLETE_CWR.
+    #[test]
+    fn the_estimate_replaces_an_undone_window_at_the_end_of_recovery_only() {
+        for (una, after) in [(49, None), (50, Some((100.0, 100.0)))] {
+            let path = Path { next_seq: 50, ..Path::new(1448, Time::ZERO) };
+            let mut rule = measured();
+            rule.decrease(300.0, &path, &CongestionEvent::loss());
+            let path = Path { una, ..path };
+            rule.on_undo(&path);
+            assert_eq!(rule.set_window(300.0, 300.0, &path, &Ack::default()), after);
         }
     }
 

@@ -6,6 +6,7 @@ use crate::{
     Sent, Signal, SlowStart,
 };
 use dumbbell_units::{Span, Time};
+use libm::floor;
 
 /// How a window grows in congestion avoidance and shrinks on congestion.
 ///
@@ -77,14 +78,18 @@ pub trait WindowRule {
     #[inline]
     fn on_timeout(&mut self) {}
 
-    /// The last decrease was undone.
+    /// The last decrease was undone, because the losses were spurious.
     #[inline]
-    fn on_undo(&mut self) {}
+    fn on_undo(&mut self, _path: &Path) {}
 
     /// The first packet after an application-limited idle period of `pause`, or the first retransmission
     /// after a timeout that left nothing in flight (Linux's `CA_EVENT_TX_START`).
     #[inline]
     fn on_restart(&mut self, _path: &Path, _pause: Span) {}
+
+    /// The window of `cwnd` packets begins anew after an idle period (Linux's `CA_EVENT_CWND_RESTART`).
+    #[inline]
+    fn on_cwnd_restart(&mut self, _cwnd: f64) {}
 
     /// The packet size changed: multiplies every state variable that is in packets by `factor`, so that
     /// it keeps its bytes.
@@ -329,8 +334,9 @@ impl<R: WindowRule, S: SlowStart> CongestionControl for Windowed<R, S> {
     }
 
     fn on_restart_after_idle(&mut self, cwnd: f64) {
+        self.rule.on_cwnd_restart(self.cwnd);
         // Linux's tcp_current_ssthresh: at least 3/4 of the window before the idle period.
-        self.ssthresh = self.ssthresh.max(0.75 * self.cwnd);
+        self.ssthresh = self.ssthresh.max(floor(self.cwnd / 2.0) + floor(self.cwnd / 4.0));
         self.reset_max_fs();
         self.cwnd = cwnd;
     }
@@ -362,12 +368,12 @@ impl<R: WindowRule, S: SlowStart> CongestionControl for Windowed<R, S> {
         self.cwnd = (self.cwnd / 2.0).max(1.0);
     }
 
-    fn on_spurious_loss(&mut self, _path: &Path) {
+    fn on_spurious_loss(&mut self, path: &Path) {
         let (cwnd, ssthresh) = core::mem::replace(&mut self.undo, NO_UNDO);
         if cwnd > 0.0 {
             self.cwnd = self.cwnd.max(cwnd);
             self.ssthresh = self.ssthresh.max(ssthresh);
-            self.rule.on_undo();
+            self.rule.on_undo(path);
         }
     }
 

@@ -23,16 +23,19 @@
 //! reduction is then `Q`, clamped to [1/8, 1/2] of the window; otherwise it is half the window.
 //! `reno_count` is halved.
 //!
-//! Growth in fast mode counts packets even if the stack counts acknowledgements.
+//! Growth in fast mode counts packets even if the stack counts acknowledgements. Samples of a recovery count,
+//! and the rounds of one after a timeout are judged; a round begins when it ends. As in Linux a round-trip
+//! time is in whole microseconds, and one more. The window and `Q` are real numbers here.
 
-use crate::round::RoundRtts;
-use crate::{Ack, CaState, CongestionEvent, Metric, Path, WindowRule};
+use crate::round::SequenceRound;
+use crate::vegas::VegasRtts;
+use crate::{Ack, CongestionEvent, Metric, Path, WindowRule};
 use dumbbell_units::Span;
 
 /// Maximum packets in the queue (Linux's `TCP_YEAH_ALPHA`).
 const ALPHA: f64 = 80.0;
 /// Inverse of the maximum `L` in fast mode (`TCP_YEAH_PHY`).
-const PHY: f64 = 8.0;
+const PHY: u64 = 8;
 /// Round trips in slow mode that indicate a competing Reno flow (`TCP_YEAH_RHO`).
 const RHO: u32 = 16;
 /// Round trips in fast mode after which `reno_count` is reset (`TCP_YEAH_ZETA`).
@@ -50,8 +53,8 @@ const FEW_SAMPLES: u32 = 2;
 /// YeAH's rule.
 #[derive(Clone, Copy, Debug)]
 pub struct Yeah {
-    rtts: RoundRtts,
-    base_rtt: Span,
+    round: SequenceRound,
+    rtts: VegasRtts,
     last_q: f64,
     /// Consecutive round trips in slow mode; 0 in fast mode.
     doing_reno_now: u32,
@@ -63,8 +66,8 @@ pub struct Yeah {
 impl Default for Yeah {
     fn default() -> Yeah {
         Yeah {
-            rtts: RoundRtts::default(),
-            base_rtt: Span::MAX,
+            round: SequenceRound::new(),
+            rtts: VegasRtts::NONE,
             last_q: 0.0,
             doing_reno_now: 0,
             fast_count: 0,
@@ -78,6 +81,12 @@ impl Yeah {
     fn decongest(&self, cwnd: f64) -> Option<f64> {
         let due = self.last_q > ALPHA && cwnd > self.reno_count;
         due.then(|| (cwnd - self.last_q.min(cwnd * MAX_DECREASE)).max(self.reno_count))
+    }
+
+    /// `vegas_enable`: the samples of a round begin now.
+    fn enable(&mut self, path: &Path) {
+        self.round.restart(path);
+        self.rtts.samples = 0;
     }
 }
 
@@ -104,30 +113,29 @@ impl WindowRule for Yeah {
     }
 
     fn observe(&mut self, path: &Path, ack: &Ack) {
-        if let Some(rtt) = ack.rtt {
-            self.base_rtt = self.base_rtt.min(rtt);
-        }
-        self.rtts.sample(ack);
-        if path.ca_state != CaState::Open {
-            self.rtts.restart(path);
+        if self.rtts.observe(path, ack) {
+            self.enable(path);
         }
     }
 
     fn set_window(
         &mut self,
         cwnd: f64,
-        ssthresh: f64,
+        _ssthresh: f64,
         path: &Path,
         _ack: &Ack,
     ) -> Option<(f64, f64)> {
         // tcp_yeah_cong_avoid ignores round trips in which the window does not limit sending.
-        if !path.cwnd_limited {
+        if !path.cwnd_limited || !self.round.advance(path) {
             return None;
         }
-        let rtts = self.rtts.take_if_round_ended(path).filter(|rtts| rtts.count > FEW_SAMPLES)?;
-        let waiting = rtts.min.saturating_sub(self.base_rtt).as_secs_f64();
-        let (rtt, base) = (rtts.min.as_secs_f64(), self.base_rtt.as_secs_f64());
-        self.last_q = if rtt > 0.0 { cwnd * waiting / rtt } else { 0.0 };
+        let samples = core::mem::take(&mut self.rtts.samples);
+        let (base, rtt) = (self.rtts.base, self.rtts.take_min());
+        if samples <= FEW_SAMPLES {
+            return None;
+        }
+        let waiting = rtt - base;
+        self.last_q = cwnd * waiting as f64 / rtt as f64;
         if self.last_q <= ALPHA && waiting <= base / PHY {
             self.doing_reno_now = 0;
             self.fast_count += 1;
@@ -141,12 +149,12 @@ impl WindowRule for Yeah {
         self.reno_count =
             if self.reno_count <= 2.0 { (left / 2.0).max(2.0) } else { self.reno_count + 1.0 };
         self.doing_reno_now += 1;
-        window.map(|window| (window, ssthresh.min(window)))
+        window.map(|window| (window, window))
     }
 
     fn on_restart(&mut self, path: &Path, _pause: Span) {
-        self.base_rtt = Span::MAX;
-        self.rtts.restart(path);
+        self.rtts.forget();
+        self.enable(path);
     }
 
     fn on_mtu_update(&mut self, factor: f64) {
@@ -165,7 +173,7 @@ impl WindowRule for Yeah {
 mod tests {
     use super::*;
     use crate::test_path::{Link, TestPath, init};
-    use crate::{AnySlowStart, CongestionControl, Windowed};
+    use crate::{AnySlowStart, CaState, CongestionControl, Windowed};
     use dumbbell_units::Time;
 
     fn path() -> Path {
@@ -175,7 +183,7 @@ mod tests {
     /// A round trip with samples of `rtt_ms`, and what becomes of the window.
     fn round(rule: &mut Yeah, cwnd: f64, rtt_ms: u64) -> f64 {
         let ack = Ack { rtt: Some(Span::from_millis(rtt_ms)), ..Ack::default() };
-        rule.rtts.restart(&Path { next_seq: 10, ..path() });
+        rule.enable(&Path { next_seq: 10, ..path() });
         let mut window = cwnd;
         for una in [3, 5, 11] {
             let path = Path { una, next_seq: 20, cwnd_limited: true, ..path() };
@@ -203,10 +211,10 @@ mod tests {
         let mut rule = Yeah::default();
         round(&mut rule, 1000.0, 100);
         // 1000 x 25/125 packets wait.
-        assert_eq!(round(&mut rule, 1000.0, 125), 800.0);
-        assert_eq!(rule.reno_count, 400.0);
+        assert_eq!(round(&mut rule, 1000.0, 125), 1000.0 - 25e6 / 125_001.0);
+        assert_eq!(rule.reno_count.round(), 400.0);
         assert_eq!(round(&mut rule, 1000.0, 400), 500.0);
-        assert_eq!(rule.reno_count, 401.0);
+        assert_eq!(rule.reno_count.round(), 401.0);
         rule.reno_count = 900.0;
         assert_eq!(round(&mut rule, 1000.0, 400), 900.0, "Reno would have as much");
     }
@@ -237,6 +245,40 @@ mod tests {
         assert_eq!(flow.dropped, 0);
         assert!((80.0..110.0).contains(&most), "{most} packets");
         assert!(share > 0.99, "{share}");
+    }
+
+    /// tcp_yeah.c sets `snd_ssthresh` to the window, whatever it was: in slow start the flow leaves it.
+    #[test]
+    fn decongestion_sets_the_threshold_upwards_too() {
+        let mut rule = Yeah::default();
+        round(&mut rule, 1000.0, 100);
+        let ack = Ack { rtt: Some(Span::from_millis(125)), ..Ack::default() };
+        let path = Path { una: 21, next_seq: 30, cwnd_limited: true, ..path() };
+        (0..3).for_each(|_| rule.observe(&path, &ack));
+        assert_eq!(
+            rule.set_window(1000.0, 500.0, &path, &ack).map(|(_, new)| new as u32),
+            Some(800)
+        );
+    }
+
+    /// tcp_yeah_cong_avoid does not read `doing_vegas_now`; only tcp_vegas_state(Open) begins anew.
+    #[test]
+    fn rounds_are_judged_in_the_recovery_after_a_timeout_too() {
+        let mut rule = Yeah::default();
+        let ack = Ack { rtt: Some(Span::from_millis(100)), ..Ack::default() };
+        let mut acknowledge = |ca_state, una, next_seq| {
+            let path = Path { una, next_seq, ca_state, cwnd_limited: true, ..path() };
+            rule.observe(&path, &ack);
+            rule.set_window(50.0, 100.0, &path, &ack);
+            (rule.fast_count, rule.rtts.samples)
+        };
+        assert_eq!(acknowledge(CaState::Loss, 1, 10), (0, 0), "one sample");
+        assert_eq!(acknowledge(CaState::Loss, 5, 14), (0, 1));
+        assert_eq!(acknowledge(CaState::Loss, 6, 15), (0, 2));
+        assert_eq!(acknowledge(CaState::Loss, 11, 20), (1, 0), "a round trip in fast mode");
+        assert_eq!(acknowledge(CaState::Loss, 15, 25), (1, 1));
+        assert_eq!(acknowledge(CaState::Open, 21, 30), (1, 0), "vegas_enable");
+        assert_eq!(acknowledge(CaState::Open, 29, 40), (1, 1));
     }
 
     /// tcp_yeah_cong_avoid returns before it judges the round.

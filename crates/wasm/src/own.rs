@@ -343,7 +343,7 @@ impl WindowRule for Rule {
         self.object.call(Method::OnTimeout, &self.last, &[]);
     }
 
-    fn on_undo(&mut self) {
+    fn on_undo(&mut self, _path: &Path) {
         self.object.call(Method::OnUndo, &self.last, &[]);
     }
 

@@ -40,6 +40,29 @@ fn after_a_timeout_the_window_is_one_more_than_is_in_flight() {
     assert_eq!(window(&reno), (5.0, 5.0));
 }
 
+/// tcp_enter_loss: `snd_cwnd_cnt` is 0, whether or not the timeout begins an episode.
+#[test]
+fn after_every_timeout_packets_are_counted_anew() {
+    let linux =
+        ["reno", "dctcp", "cubic", "bic", "hstcp"].map(|name| format!("{name}(arithmetic=linux)"));
+    let others = ["htcp", "hybla", "illinois", "vegas", "veno", "westwood"].map(str::to_owned);
+    for name in linux.iter().chain(&others) {
+        let mut algorithm = algorithm(name);
+        let mut path = Path { ca_state: CaState::Loss, in_flight: 19, next_seq: 1000, ..path() };
+        algorithm.on_congestion(&path, &TIMEOUT);
+        let mut acknowledgements = |most| {
+            algorithm.on_congestion(&path, &TIMEOUT.with_new_episode(false));
+            (1..=most).find(|_| {
+                path.una += 1;
+                acknowledge(&mut algorithm, &path, 1).0 > 20.0
+            })
+        };
+        let window = acknowledgements(100).expect("growth");
+        assert_eq!(acknowledgements(window - 1), None, "{name}");
+        assert_eq!(acknowledgements(window), Some(window), "{name}");
+    }
+}
+
 #[test]
 fn an_episode_reduces_the_window_once_and_stops_its_growth() {
     for (name, beta) in [("reno", 0.5), ("cubic", 0.7)] {
@@ -80,6 +103,7 @@ fn loss_ends_hystart_plus_plus_for_good() {
     assert_eq!(acknowledge(&mut reno, &path(), 40), (9.0 + 35.0 / 9.0, 9.0));
 }
 
+/// tcp_current_ssthresh: `(snd_cwnd >> 1) + (snd_cwnd >> 2)`.
 #[test]
 fn a_window_cut_after_idle_raises_the_threshold_to_3_4_of_it() {
     let mut reno = algorithm("reno(initial_ssthresh=80)");
@@ -91,9 +115,10 @@ fn a_window_cut_after_idle_raises_the_threshold_to_3_4_of_it() {
     assert_eq!(window(&reno), (10.0, 10.0));
     reno.on_restart_after_idle(10.0);
     (0..12).for_each(|_| _ = acknowledge(&mut reno, &path(), 10));
-    let (cwnd, _) = window(&reno);
+    let cwnd = window(&reno).0 as u64;
+    assert_eq!((cwnd, cwnd / 2 + cwnd / 4), (18, 13), "not 13.5");
     reno.on_restart_after_idle(10.0);
-    assert_eq!(window(&reno), (10.0, 0.75 * cwnd));
+    assert_eq!(window(&reno), (10.0, 13.0));
 }
 
 /// mptcp_rcv_buf_optimization: "If in slow start, do not reduce the ssthresh".
@@ -245,7 +270,7 @@ impl WindowRule for CallCounter {
         self.timeouts += 1;
     }
 
-    fn on_undo(&mut self) {
+    fn on_undo(&mut self, _path: &Path) {
         self.undone += 1;
     }
 

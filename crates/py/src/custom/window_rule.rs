@@ -115,7 +115,7 @@ impl WindowRule for PyWindowRule {
         self.notify("on_timeout");
     }
 
-    fn on_undo(&mut self) {
+    fn on_undo(&mut self, _path: &Path) {
         self.notify("on_undo");
     }
 
