@@ -189,6 +189,15 @@ def test_files_are_sent_fetched_and_plotted(server: tuple[_Server, Path], tmp_pa
     assert draw(saved).axes
 
 
+def test_mss_is_the_length_of_packets(server: tuple[_Server, Path], tmp_path: Path) -> None:
+    one, _ = server
+    (tmp_path / "file").write_bytes(bytes(300_000))
+    result = tmp_path / "result"
+    _run("send", str(tmp_path / "file"), one.address, "--mss", "1000", "--out", str(result))
+    # The headers of IPv4, UDP and UDT take 44 bytes.
+    assert Result.load(result).flows["delivered"].item() % 956 == 0
+
+
 def test_a_bench_compares_algorithms(server: tuple[_Server, Path], tmp_path: Path) -> None:
     one, _ = server
     found = _run(

@@ -1,8 +1,10 @@
 //! Batches of packets: GSO for sending, GRO and `recvmmsg` for receiving.
 
+use super::settings::extra_header;
 use crate::codec;
-use crate::packet::Packet;
+use crate::packet::{IP_UDP_HEADER, Packet};
 use quinn_udp::{RecvMeta, Transmit, UdpSocketState};
+use rustix::io::Errno;
 use std::io::{self, IoSliceMut};
 use std::net::{SocketAddr, UdpSocket};
 
@@ -26,8 +28,18 @@ pub(super) struct SendBatch {
     /// Control packets, concatenated, and the end of each.
     control: Vec<u8>,
     control_ends: Vec<usize>,
-    /// Number of `send` calls already made: control packets, then data, then `oversized`.
-    sent: usize,
+    /// Control packets already sent, and bytes of `data`.
+    sent_control: usize,
+    sent_data: usize,
+}
+
+/// Why packets of a batch are not sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unsent {
+    /// The kernel's send buffer is full; what is left of the batch can be sent later.
+    Blocked,
+    /// The interface to the peer carries no packet of this size, headers included, bytes.
+    TooLong(u32),
 }
 
 /// Whether another data packet fits.
@@ -49,7 +61,8 @@ impl SendBatch {
             oversized: Vec::new(),
             control: Vec::new(),
             control_ends: Vec::new(),
-            sent: 0,
+            sent_control: 0,
+            sent_data: 0,
         }
     }
 
@@ -60,11 +73,8 @@ impl SendBatch {
         self.oversized.clear();
         self.control.clear();
         self.control_ends.clear();
-        (self.segment, self.segments, self.sent) = (0, 0, 0);
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.segments == 0 && self.control_ends.is_empty()
+        (self.segment, self.segments) = (0, 0);
+        (self.sent_control, self.sent_data) = (0, 0);
     }
 
     /// Adds a data packet, appended by `write`. Returns whether another full one fits. Packet pairs are
@@ -116,22 +126,39 @@ impl SendBatch {
     /// Sends all remaining packets.
     ///
     /// # Errors
-    /// `WouldBlock` if the kernel's send buffer is full. Packets with other errors count as lost.
-    pub(super) fn send(&mut self, udp: &UdpSocket, state: &UdpSocketState) -> io::Result<()> {
-        while self.sent < self.control_ends.len() {
-            let from = self.sent.checked_sub(1).map_or(0, |before| self.control_ends[before]);
-            let contents = &self.control[from..self.control_ends[self.sent]];
-            would_block(state.try_send(udp.into(), &transmit(self.to, contents, None)))?;
-            self.sent += 1;
+    /// [`Unsent`]. Packets with other errors, and control packets that are too long, count as lost.
+    pub(super) fn send(&mut self, udp: &UdpSocket, state: &UdpSocketState) -> Result<(), Unsent> {
+        let to = self.to;
+        let send =
+            |bytes: &[u8], segment| state.try_send(udp.into(), &transmit(to, bytes, segment));
+        while self.sent_control < self.control_ends.len() {
+            let from = self.sent_control.checked_sub(1).map_or(0, |at| self.control_ends[at]);
+            let sent = send(&self.control[from..self.control_ends[self.sent_control]], None);
+            if let Err(Unsent::Blocked) = self.check(sent) {
+                return Err(Unsent::Blocked);
+            }
+            self.sent_control += 1;
         }
-        if self.segments > 0 && self.sent == self.control_ends.len() {
+        if self.sent_data < self.data.len() {
             let segment = Some(self.segment).filter(|_| self.segments > 1);
-            would_block(state.try_send(udp.into(), &transmit(self.to, &self.data, segment)))?;
-            self.sent += 1;
+            self.check(send(&self.data, segment))?;
+            self.sent_data = self.data.len();
         }
-        if !self.oversized.is_empty() && self.sent == self.control_ends.len() + 1 {
-            would_block(state.try_send(udp.into(), &transmit(self.to, &self.oversized, None)))?;
-            self.sent += 1;
+        if !self.oversized.is_empty() {
+            self.check(send(&self.oversized, None))?;
+            self.oversized.clear();
+        }
+        Ok(())
+    }
+
+    fn check(&self, sent: io::Result<()>) -> Result<(), Unsent> {
+        let Err(error) = sent else { return Ok(()) };
+        if error.kind() == io::ErrorKind::WouldBlock {
+            return Err(Unsent::Blocked);
+        }
+        if error.raw_os_error() == Some(Errno::MSGSIZE.raw_os_error()) {
+            let longest = self.segment.max(self.oversized.len()) as u32;
+            return Err(Unsent::TooLong(longest + IP_UDP_HEADER + u32::from(extra_header(self.to.ip()))));
         }
         Ok(())
     }
@@ -139,13 +166,6 @@ impl SendBatch {
 
 fn transmit(to: SocketAddr, contents: &[u8], segment_size: Option<usize>) -> Transmit<'_> {
     Transmit { destination: to, ecn: None, contents, segment_size, src_ip: None }
-}
-
-fn would_block(sent: io::Result<()>) -> io::Result<()> {
-    match sent {
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(error),
-        _ => Ok(()),
-    }
 }
 
 /// Sends one packet, unless the kernel's send buffer is full.

@@ -175,7 +175,7 @@ impl ListenerState {
         }
         let id = sockets.free_id(self.next_id);
         self.next_id = id.wrapping_sub(1);
-        let Ok(config) = self.settings.config(now, id) else {
+        let Ok(config) = self.settings.config(now, id, from.ip()) else {
             return Some(self.protocol.refuse(client));
         };
         let engine = Connection::accept(config, client, now);

@@ -123,6 +123,8 @@ pub(super) struct SharedState {
 pub(super) enum Failure {
     /// The peer has a different key or none.
     Key,
+    /// The interface to the peer carries no packet of this size, bytes.
+    TooLong(u32),
 }
 
 /// Counters and current values of a connection.
@@ -148,6 +150,7 @@ impl SharedState {
     pub(super) fn error(&self) -> Option<Error> {
         match self.failed {
             Some(Failure::Key) => Some(Error::Key),
+            Some(Failure::TooLong(bytes)) => Some(Error::PacketTooLong(bytes)),
             None => self.engine.close_reason().map(|ended| match (ended, self.opened_at) {
                 (CloseReason::TimedOut, None) => Error::ConnectTimeout,
                 _ => ended.into(),

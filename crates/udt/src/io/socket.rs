@@ -137,7 +137,7 @@ impl Socket {
         let driver = Arc::new(driver);
         let now = driver.clock.now();
         let id = (random()? & 0x3fff_ffff).max(1);
-        let config = settings.config(now, id)?;
+        let config = settings.config(now, id, peer.ip())?;
         let mut engine = Connection::open(config, role, Seq::new(settings.isn()?), now);
         if settings.bulk.is_some() {
             engine.close();

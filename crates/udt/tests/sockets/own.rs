@@ -4,7 +4,7 @@ use crate::interop::free_ports;
 use crate::pattern::{close, patient, receive, send};
 use dumbbell_udt::Mode;
 use dumbbell_udt::io::{Error, Key, Listener, Settings, Socket};
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::thread;
 use std::time::Duration;
 
@@ -14,7 +14,12 @@ const BYTES: u64 = 5_000_000;
 
 /// A connection: client and server.
 pub fn pair(settings: &Settings) -> (Socket, Socket) {
-    let listener = Listener::bind(V4, settings).expect("there is a free port");
+    pair_at(V4.ip(), settings)
+}
+
+/// A connection between two sockets of this address.
+pub fn pair_at(ip: IpAddr, settings: &Settings) -> (Socket, Socket) {
+    let listener = Listener::bind((ip, 0), settings).expect("there is a free port");
     let client = Socket::connect(listener.local_addr(), settings).expect("it listens");
     (client, listener.accept(None).expect("there is a client"))
 }

@@ -277,7 +277,7 @@ mod tests {
         for &id in ids {
             let local = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
             let peer = SocketAddr::from((Ipv4Addr::LOCALHOST, 1000 + id as u16));
-            let config = settings.config(Time::ZERO, id).expect("they are valid");
+            let config = settings.config(Time::ZERO, id, peer.ip()).expect("they are valid");
             let engine = Connection::open(config, Role::Rendezvous, Seq::new(1), Time::ZERO);
             let (ends, crypto) = ((id, local, peer), CryptoState::new(None));
             let shared = SharedConnection::new(ends, driver.clone(), engine, crypto, &settings);
