@@ -23,6 +23,8 @@ pub(super) struct SendBatch {
     segment: usize,
     segments: usize,
     max_segments: usize,
+    /// The kernel has refused this batch as a whole.
+    singly: bool,
     /// A last data packet that is longer than the others.
     oversized: Vec<u8>,
     /// Control packets, concatenated, and the end of each.
@@ -50,14 +52,15 @@ pub(super) enum Space {
 }
 
 impl SendBatch {
-    /// An empty batch of at most `max_segments` data packets.
-    pub(super) fn new(max_segments: usize) -> SendBatch {
+    /// An empty batch.
+    pub(super) fn new() -> SendBatch {
         SendBatch {
             to: SocketAddr::from(([0, 0, 0, 0], 0)),
             data: Vec::with_capacity(MAX_UDP_PAYLOAD),
             segment: 0,
             segments: 0,
-            max_segments: max_segments.max(1),
+            max_segments: 1,
+            singly: false,
             oversized: Vec::new(),
             control: Vec::new(),
             control_ends: Vec::new(),
@@ -66,9 +69,9 @@ impl SendBatch {
         }
     }
 
-    /// Clears the batch for packets to `to`.
-    pub(super) fn begin(&mut self, to: SocketAddr) {
-        self.to = to;
+    /// Clears the batch for packets to `to`, at most `max_segments` of them data packets.
+    pub(super) fn begin(&mut self, to: SocketAddr, max_segments: usize) {
+        (self.to, self.max_segments, self.singly) = (to, max_segments.max(1), false);
         self.data.clear();
         self.oversized.clear();
         self.control.clear();
@@ -139,10 +142,17 @@ impl SendBatch {
             }
             self.sent_control += 1;
         }
-        if self.sent_data < self.data.len() {
-            let segment = Some(self.segment).filter(|_| self.segments > 1);
-            self.check(send(&self.data, segment))?;
-            self.sent_data = self.data.len();
+        while self.sent_data < self.data.len() {
+            let rest = &self.data[self.sent_data..];
+            let length = if self.singly { rest.len().min(self.segment) } else { rest.len() };
+            let segment = Some(self.segment).filter(|&segment| length > segment);
+            let sent = send(&rest[..length], segment);
+            if segment.is_some() && sent.as_ref().is_err_and(is_refused_as_a_whole) {
+                self.singly = true;
+                continue;
+            }
+            self.check(sent)?;
+            self.sent_data += length;
         }
         if !self.oversized.is_empty() {
             self.check(send(&self.oversized, None))?;
@@ -166,6 +176,13 @@ impl SendBatch {
 
 fn transmit(to: SocketAddr, contents: &[u8], segment_size: Option<usize>) -> Transmit<'_> {
     Transmit { destination: to, ecn: None, contents, segment_size, src_ip: None }
+}
+
+/// Whether the kernel or the interface does not segment the batch: drivers without the checksum of UDP, and
+/// IPsec, say so only when something is sent (udp_send_skb in Linux).
+fn is_refused_as_a_whole(error: &io::Error) -> bool {
+    let refusals = [Errno::IO, Errno::INVAL].map(Errno::raw_os_error);
+    error.raw_os_error().is_some_and(|error| refusals.contains(&error))
 }
 
 /// Sends one packet, unless the kernel's send buffer is full.
@@ -227,5 +244,31 @@ impl ReceiveBatch {
     pub(super) fn batches(&self, count: usize) -> impl Iterator<Item = GroBatch<'_>> {
         let read = self.metas[..count].iter().zip(self.buffer.chunks_exact(self.batch_size));
         read.map(|(meta, bytes)| GroBatch { from: meta.addr, meta, bytes: &bytes[..meta.len] })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_that_the_kernel_refuses_is_sent_packet_by_packet() -> io::Result<()> {
+        let [from, to] = [0, 1].map(|_| UdpSocket::bind("127.0.0.1:0"));
+        let (from, to) = (from?, to?);
+        to.set_read_timeout(Some(std::time::Duration::from_secs(10)))?;
+        let state = UdpSocketState::new((&from).into())?;
+        let mut batch = SendBatch::new();
+        // More than any kernel's UDP_MAX_SEGMENTS: 64, and 128 since Linux 6.9.
+        batch.begin(to.local_addr()?, 200);
+        for number in 0..200u8 {
+            batch.push_data(false, |out| out.extend([number; 100]));
+        }
+        assert_eq!(batch.send(&from, &state), Ok(()));
+        let mut bytes = [0; 200];
+        for number in 0..200u8 {
+            assert_eq!(to.recv(&mut bytes)?, 100);
+            assert_eq!(bytes[..100], [number; 100]);
+        }
+        Ok(())
     }
 }

@@ -72,7 +72,6 @@ impl Driver {
         (handle, wake_rx): (Arc<DriverHandle>, UnixStream),
         listener: Option<ListenerState>,
     ) -> Driver {
-        let outgoing = SendBatch::new(state.max_gso_segments());
         Driver {
             udp,
             state,
@@ -80,7 +79,7 @@ impl Driver {
             wake_rx,
             sockets: SocketTable::default(),
             listener,
-            outgoing,
+            outgoing: SendBatch::new(),
             incoming: ReceiveBatch::new(),
             scratch: Vec::new(),
             dirty: Vec::new(),
@@ -172,7 +171,8 @@ impl Driver {
         for shared in &self.due {
             shared.clear_dirty();
             let mut state = shared.lock();
-            self.outgoing.begin(shared.peer);
+            // Fewer once the kernel has refused a batch.
+            self.outgoing.begin(shared.peer, self.state.max_gso_segments());
             let space = collect_packets(
                 &mut state,
                 now,

@@ -249,8 +249,8 @@ fn send_shutdown(state: &mut SharedState, to: SocketAddr, (udp, udp_state): Udp<
     }
     let mut plain = Vec::new();
     crate::codec::encode(&Packet::Shutdown, peer, to.ip(), &[], &mut plain);
-    let mut encrypted = SendBatch::new(1);
-    encrypted.begin(to);
+    let mut encrypted = SendBatch::new();
+    encrypted.begin(to, 1);
     encrypted.push_control(false, |out| state.crypto.encrypt_control(&plain, peer, to.ip(), out));
     let _ = encrypted.send(udp, udp_state);
 }
