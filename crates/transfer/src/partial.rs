@@ -208,10 +208,16 @@ impl Partial {
             let _ = file.set_permissions(mode).and_then(|()| file.set_modified(modified));
             return Ok(true);
         }
+        let part = self.part.clone();
         let file = self.open(folders)?;
         let done = file.set_permissions(mode).and_then(|()| file.set_modified(modified));
         let done = done.and_then(|()| file.sync_all());
-        done.with_path(&self.part)?;
+        let is_there = is_at(file, &part);
+        done.with_path(&part)?;
+        if !is_there {
+            let why = format!("the partial file of {} was removed or replaced", self.entry.path);
+            return Err(TransferError::Busy(why));
+        }
         if overwrite {
             fs::rename(&self.part, &self.destination).with_path(&self.destination)?;
         } else {
@@ -249,10 +255,15 @@ fn identity(found: &Metadata) -> (u64, u64, u64) {
 }
 
 /// Locks an open partial file; `None` if another transfer has the lock, or has completed the file.
-fn lock(file: &File, path: &Path) -> Option<()> {
+pub(crate) fn lock(file: &File, path: &Path) -> Option<()> {
     flock(file, FlockOperation::NonBlockingLockExclusive).ok()?;
+    is_at(file, path).then_some(())
+}
+
+/// Whether a path leads to an open file.
+fn is_at(file: &File, path: &Path) -> bool {
     let inode = |found: io::Result<Metadata>| found.ok().map(|found| found.ino());
-    (inode(file.metadata()) == inode(fs::metadata(path))).then_some(())
+    inode(file.metadata()).is_some_and(|open| Some(open) == inode(fs::symlink_metadata(path)))
 }
 
 /// The process's umask when this was called first.

@@ -53,6 +53,10 @@ impl Peer {
         true
     }
 
+    fn give(&self, data: &[u8]) {
+        self.frame(data.len() as u32 | 1 << 31, data);
+    }
+
     fn offer_folder(&self, path: &str) {
         self.say(&format!(
             r#"{{"entry":{{"path":"{path}","size":null,"modified":1,"mode":493}}}}"#
@@ -138,6 +142,52 @@ fn offers_without_data_write_nothing() {
     }
     assert_eq!(names(there.path()), ["victim"]);
     assert_eq!(fs::read(there.path().join("victim")).ok(), Some(victim));
+}
+
+#[test]
+fn a_part_in_use_outlives_the_end_of_another_transfer_of_its_file() {
+    let (here, there) = (folder(), folder());
+    let file = [write(&here.path().join("file"), &data(1000, 1))];
+    let server = Server::of(there.path(), &settings());
+    let peer = Peer::requesting(&server, r#""push""#);
+    let own = data(2000, 2);
+    peer.offer("file", 2000, 1);
+    assert!(peer.hear().contains("have"));
+    peer.say(r#"{"begin":0}"#);
+    peer.give(&own[..1000]);
+    while names(there.path()).is_empty() {
+        thread::yield_now();
+    }
+    push(&server.address, &file, None, &settings(), quick(), &Arc::default()).expect("it arrives");
+    assert_eq!(fs::read(there.path().join("file")).ok(), Some(data(1000, 1)));
+    peer.give(&own[1000..]);
+    peer.say(&format!(r#"{{"end":"{}"}}"#, blake3::hash(&own).to_hex()));
+    peer.say(r#""over""#);
+    assert_eq!(peer.hear(), r#"{"done":[]}"#);
+    assert_eq!(fs::read(there.path().join("file")).ok(), Some(own));
+    assert_eq!(names(there.path()), ["file"]);
+}
+
+#[test]
+fn a_part_that_is_gone_at_the_end_is_received_again() {
+    let there = folder();
+    let server = Server::of(there.path(), &settings());
+    let peer = Peer::requesting(&server, r#""push""#);
+    peer.offer("file", 1000, 1);
+    assert!(peer.hear().contains("have"));
+    peer.say(r#"{"begin":0}"#);
+    peer.give(&data(500, 1));
+    let part = loop {
+        if let Some(part) = names(there.path()).pop() {
+            break there.path().join(part);
+        }
+    };
+    fs::remove_file(&part).expect("it is ours");
+    fs::write(&part, b"another's").expect("there is room");
+    peer.give(&data(1000, 1)[500..]);
+    peer.say(&format!(r#"{{"end":"{}"}}"#, blake3::hash(&data(1000, 1)).to_hex()));
+    assert!(peer.hear().starts_with(r#"{"busy":"the partial file of file was removed"#));
+    assert!(!there.path().join("file").exists());
 }
 
 #[test]
