@@ -8,6 +8,7 @@ use super::error::Error;
 use super::settings::{Settings, random};
 use super::shared::{DriverHandle, SharedConnection, lock, wait};
 use super::socket::Socket;
+use super::wakers::Wakers;
 use crate::connection::Connection;
 use crate::listener::{Listener as Protocol, ListenerAction};
 use crate::packet::{Handshake, Packet};
@@ -17,6 +18,7 @@ use quinn_udp::UdpSocketState;
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::sync::{Arc, Condvar, Mutex};
+#[cfg(feature = "tokio")]
 use std::task::Waker;
 use std::time::Duration;
 
@@ -27,11 +29,18 @@ pub struct Listener {
     queue: Arc<AcceptQueue>,
 }
 
-/// Connections waiting for `accept`, and the task that waits for one.
+/// Connections waiting for `accept`.
 #[derive(Default)]
 pub(super) struct AcceptQueue {
-    waiting: Mutex<(VecDeque<Arc<SharedConnection>>, Option<Waker>)>,
+    waiting: Mutex<Waiting>,
     arrived: Condvar,
+}
+
+/// Connections, and the tasks that wait for one.
+#[derive(Default)]
+struct Waiting {
+    connections: VecDeque<Arc<SharedConnection>>,
+    tasks: Wakers,
 }
 
 /// The driver's state of a listener.
@@ -96,7 +105,7 @@ impl Listener {
         let deadline = deadline(timeout);
         let mut waiting = lock(&self.queue.waiting);
         loop {
-            if let Some(shared) = waiting.0.pop_front() {
+            if let Some(shared) = waiting.connections.pop_front() {
                 return Ok(Socket::from_shared(shared));
             }
             let in_time;
@@ -111,9 +120,9 @@ impl Listener {
     #[cfg(feature = "tokio")]
     pub(crate) fn poll_accept(&self, waker: &Waker) -> Option<Socket> {
         let mut waiting = lock(&self.queue.waiting);
-        let next = waiting.0.pop_front().map(Socket::from_shared);
+        let next = waiting.connections.pop_front().map(Socket::from_shared);
         if next.is_none() {
-            waiting.1 = Some(waker.clone());
+            waiting.tasks.add(waker);
         }
         next
     }
@@ -123,7 +132,7 @@ impl Drop for Listener {
     /// Closes connections that were not accepted.
     fn drop(&mut self) {
         self.driver.close_listener();
-        lock(&self.queue.waiting).0.drain(..).map(Socket::from_shared).for_each(drop);
+        lock(&self.queue.waiting).connections.drain(..).map(Socket::from_shared).for_each(drop);
     }
 }
 
@@ -170,7 +179,7 @@ impl ListenerState {
                 protocol.refuse_key(client)
             });
         };
-        if lock(&self.queue.waiting).0.len() >= self.settings.backlog {
+        if lock(&self.queue.waiting).connections.len() >= self.settings.backlog {
             return Some(self.protocol.refuse(client));
         }
         let id = sockets.free_id(self.next_id);
@@ -191,8 +200,8 @@ impl ListenerState {
 impl AcceptQueue {
     fn push(&self, shared: Arc<SharedConnection>) {
         let mut waiting = lock(&self.waiting);
-        waiting.0.push_back(shared);
-        waiting.1.take().into_iter().for_each(Waker::wake);
+        waiting.connections.push_back(shared);
+        waiting.tasks.wake();
         self.arrived.notify_one();
     }
 }

@@ -4,6 +4,7 @@ use super::clock::{Clock, span};
 use super::crypto::CryptoState;
 use super::error::Error;
 use super::settings::Settings;
+use super::wakers::Wakers;
 use crate::connection::{CloseReason, Connection};
 use crate::receiver::ReceiverStats;
 use dumbbell_cc::SenderStats;
@@ -14,6 +15,7 @@ use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+#[cfg(feature = "tokio")]
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
@@ -114,8 +116,22 @@ pub(super) struct SharedState {
     /// Waiting writers, and the space that they need, bytes.
     writers: u32,
     wanted: usize,
-    read_waker: Option<Waker>,
-    write_waker: Option<Waker>,
+    /// Waiting tasks: of readers, of writers, and of those that wait for the end.
+    reading: Wakers,
+    writing: Wakers,
+    closing: Wakers,
+}
+
+/// What a task waits for.
+#[cfg(feature = "tokio")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wait {
+    /// Data to read.
+    Read,
+    /// An open connection, and so many bytes of free send buffer.
+    Write(usize),
+    /// The end of the connection.
+    Close,
 }
 
 /// Failure of a connection outside the engine.
@@ -213,8 +229,9 @@ impl SharedConnection {
             readers: 0,
             writers: 0,
             wanted: 0,
-            read_waker: None,
-            write_waker: None,
+            reading: Wakers::default(),
+            writing: Wakers::default(),
+            closing: Wakers::default(),
         };
         SharedConnection {
             id,
@@ -264,15 +281,18 @@ impl SharedConnection {
             state.opened_at = Some(now);
             self.writable.notify_all();
         }
-        if (state.readers > 0 || state.read_waker.is_some()) && (over || state.engine.is_readable())
-        {
+        let reads = state.readers > 0 || !state.reading.is_empty();
+        if reads && (over || state.engine.is_readable()) {
             self.readable.notify_all();
-            state.read_waker.take().into_iter().for_each(Waker::wake);
+            state.reading.wake();
         }
-        let waits = state.writers > 0 || state.write_waker.is_some();
-        if waits && (over || state.has_send_space()) {
+        let writes = state.writers > 0 || !state.writing.is_empty();
+        if writes && (over || state.has_send_space()) {
             self.writable.notify_all();
-            state.write_waker.take().into_iter().for_each(Waker::wake);
+            state.writing.wake();
+        }
+        if over {
+            state.closing.wake();
         }
     }
 
@@ -315,17 +335,17 @@ impl SharedConnection {
         if in_time { Ok(state) } else { Err(Error::TimedOut) }
     }
 
-    /// Registers a task to be woken when data can be read (`None`) or `wanted` bytes can be written.
+    /// Registers a task to be woken by an event or the end of the connection.
     #[cfg(feature = "tokio")]
-    pub(super) fn register(state: &mut SharedState, waker: &Waker, wanted: Option<usize>) {
-        let slot = match wanted {
-            None => &mut state.read_waker,
-            Some(wanted) => {
+    pub(super) fn register(state: &mut SharedState, waker: &Waker, event: Wait) {
+        match event {
+            Wait::Read => state.reading.add(waker),
+            Wait::Write(wanted) => {
                 state.wanted = wanted;
-                &mut state.write_waker
+                state.writing.add(waker);
             }
-        };
-        *slot = Some(waker.clone());
+            Wait::Close => state.closing.add(waker),
+        }
     }
 }
 
