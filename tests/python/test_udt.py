@@ -78,6 +78,40 @@ def test_what_is_not_valid_or_not_there_is_said() -> None:
         listener.accept(timeout=0.01)
 
 
+def test_a_listener_that_is_closed_ends_its_accept() -> None:
+    listener = udt.listen(host=HOST)
+    timer = threading.Timer(0.2, listener.close)
+    timer.start()
+    with pytest.raises(OSError, match="the listener is closed"):
+        listener.accept(timeout=60.0)
+    timer.join()
+    with pytest.raises(OSError, match="the listener is closed"):
+        listener.accept()
+
+
+def test_a_timeout_of_sending_is_for_all_bytes() -> None:
+    """The peer takes a little at a time, so that there is room for some bytes again and again."""
+    settings = udt.Settings(options={"send_buffer": 32, "receive_buffer": 32, "window": 32})
+    with udt.listen(host=HOST, settings=settings) as listener:
+        client = udt.connect(*listener.local, settings=settings)
+        server = listener.accept()
+        done = threading.Event()
+
+        def take() -> None:
+            while not done.wait(0.05):
+                server.recv(10_000)
+
+        taking = threading.Thread(target=take)
+        taking.start()
+        began = time.monotonic()
+        with pytest.raises(TimeoutError):
+            client.send(bytes(10_000_000), timeout=1.0)
+        took = time.monotonic() - began
+        done.set()
+        taking.join()
+        assert 1.0 <= took < 20.0
+
+
 def test_timeouts_may_be_longer_than_any_time() -> None:
     settings = udt.Settings(connect_timeout=1.8e19, silence=1.8e19, linger=1.8e19)
     with (

@@ -38,6 +38,9 @@ pub enum Error {
     /// This end has closed the connection.
     #[error("the connection is closed")]
     Closed,
+    /// This end has closed the listener.
+    #[error("the listener is closed")]
+    ListenerClosed,
     /// The timeout of the operation expired.
     #[error("it takes longer than the timeout")]
     TimedOut,
@@ -90,7 +93,7 @@ impl From<Error> for io::Error {
             Error::Refused => io::ErrorKind::ConnectionRefused,
             Error::Key => io::ErrorKind::PermissionDenied,
             Error::PeerClosed | Error::PeerError(_) => io::ErrorKind::ConnectionReset,
-            Error::Closed => io::ErrorKind::NotConnected,
+            Error::Closed | Error::ListenerClosed => io::ErrorKind::NotConnected,
         };
         match error {
             Error::Io(error) => error,

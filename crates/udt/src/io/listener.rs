@@ -41,6 +41,8 @@ pub(super) struct AcceptQueue {
 struct Waiting {
     connections: VecDeque<Arc<SharedConnection>>,
     tasks: Wakers,
+    /// The listener is closed, and accepts nothing more.
+    closed: bool,
 }
 
 /// The driver's state of a listener.
@@ -100,7 +102,7 @@ impl Listener {
     /// Accepts the next connection. Without `timeout`, it waits without limit.
     ///
     /// # Errors
-    /// [`Error::TimedOut`] if none arrives within `timeout`.
+    /// [`Error::TimedOut`] if none arrives within `timeout`, [`Error::ListenerClosed`] once it is closed.
     pub fn accept(&self, timeout: Option<Duration>) -> Result<Socket, Error> {
         let deadline = deadline(timeout);
         let mut waiting = lock(&self.queue.waiting);
@@ -108,12 +110,27 @@ impl Listener {
             if let Some(shared) = waiting.connections.pop_front() {
                 return Ok(Socket::from_shared(shared));
             }
+            if waiting.closed {
+                return Err(Error::ListenerClosed);
+            }
             let in_time;
             (waiting, in_time) = wait(&self.queue.arrived, waiting, deadline);
             if !in_time {
                 return Err(Error::TimedOut);
             }
         }
+    }
+
+    /// Stops listening, and closes connections that were not accepted; accepted ones stay open.
+    pub fn close(&self) {
+        let left = {
+            let mut waiting = lock(&self.queue.waiting);
+            waiting.closed = true;
+            std::mem::take(&mut waiting.connections)
+        };
+        self.queue.arrived.notify_all();
+        self.driver.close_listener();
+        left.into_iter().map(Socket::from_shared).for_each(drop);
     }
 
     /// Accepts a waiting connection. If there is none, `waker` is woken when one arrives.
@@ -129,10 +146,8 @@ impl Listener {
 }
 
 impl Drop for Listener {
-    /// Closes connections that were not accepted.
     fn drop(&mut self) {
-        self.driver.close_listener();
-        lock(&self.queue.waiting).connections.drain(..).map(Socket::from_shared).for_each(drop);
+        self.close();
     }
 }
 
@@ -198,8 +213,13 @@ impl ListenerState {
 }
 
 impl AcceptQueue {
+    /// Adds a connection; closes it if the listener is closed, as nobody would accept it.
     fn push(&self, shared: Arc<SharedConnection>) {
         let mut waiting = lock(&self.waiting);
+        if waiting.closed {
+            drop(waiting);
+            return drop(Socket::from_shared(shared));
+        }
         waiting.connections.push_back(shared);
         waiting.tasks.wake();
         self.arrived.notify_one();
@@ -215,4 +235,29 @@ fn address(from: SocketAddr) -> [u8; 18] {
     }
     bytes[16..].copy_from_slice(&from.port().to_be_bytes());
     bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::connection::CloseReason;
+    use crate::handshake::Role;
+    use crate::seq::Seq;
+
+    #[test]
+    fn a_connection_that_comes_after_its_listener_is_closed() -> Result<(), Error> {
+        let settings = Settings::default();
+        let listener = Listener::bind("127.0.0.1:0", &settings)?;
+        let (queue, driver, local) =
+            (listener.queue.clone(), listener.driver.clone(), listener.local_addr());
+        drop(listener);
+        let config = settings.config(Time::ZERO, 1, local.ip())?;
+        let engine = Connection::open(config, Role::Rendezvous, Seq::new(1), Time::ZERO);
+        let (ends, crypto) = ((1, local, local), CryptoState::new(None));
+        let shared = Arc::new(SharedConnection::new(ends, driver, engine, crypto, &settings));
+        queue.push(shared.clone());
+        assert_eq!(shared.lock().engine.close_reason(), Some(CloseReason::Closed));
+        assert!(lock(&queue.waiting).connections.is_empty());
+        Ok(())
+    }
 }

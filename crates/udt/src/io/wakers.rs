@@ -3,6 +3,7 @@
 use std::task::Waker;
 
 /// Maximum number of tasks that wait at once. Of more, the first are woken too early and wait again.
+#[cfg(feature = "tokio")]
 const MAX_WAKERS: usize = 256;
 
 /// Waiting tasks. Those that have stopped to wait remain until the event.

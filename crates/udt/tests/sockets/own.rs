@@ -121,6 +121,21 @@ fn encrypted_ends_connect_only_with_the_same_key() {
 }
 
 #[test]
+fn closing_a_listener_ends_what_it_waits_for() {
+    let listener = Listener::bind(V4, &patient()).expect("there is a free port");
+    let accepted = thread::scope(|scope| {
+        let accepting = scope.spawn(|| listener.accept(None).err());
+        listener.close();
+        accepting.join().expect("no panic")
+    });
+    assert!(matches!(accepted, Some(Error::ListenerClosed)), "{accepted:?}");
+    // The driver has ended, and with it its socket.
+    while UdpSocket::bind(listener.local_addr()).is_err() {
+        thread::yield_now();
+    }
+}
+
+#[test]
 fn connecting_without_a_response_times_out() {
     // Bound, so that no other test gets the port.
     let silent = UdpSocket::bind(V4).expect("there is a free port");
