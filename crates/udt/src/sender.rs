@@ -73,6 +73,9 @@ pub(crate) struct Sender {
     unsent: u32,
     /// Whether losses of the current NAK were reported to the algorithm.
     nak_reported: bool,
+    /// When a NAK last came, and how many packets its further parts may name: all parts of a datagram
+    /// together no more than are unacknowledged.
+    nak_left: (Time, u64),
     rate: RateSampler,
     /// Smoothed arrival rate and capacity from full ACKs, packets/s.
     arrival_rate: u32,
@@ -170,6 +173,7 @@ impl Sender {
             episode_end: 0,
             unsent: 0,
             nak_reported: false,
+            nak_left: (now, 0),
             rate: RateSampler::new(now),
             // UDT4's initial values.
             arrival_rate: 16,
