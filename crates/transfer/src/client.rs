@@ -92,7 +92,7 @@ pub fn pull(
         let accepted = Accepted::requested(paths)?;
         let want = Operation::Pull(paths.to_vec());
         let mut stream = connect(peer, want, settings, policy, monitor)?;
-        let transferred = receive_files(&mut stream, into, accepted, &quota);
+        let transferred = receive_files(&mut stream, into, accepted, &quota, true);
         disconnect(&stream);
         transferred
     })

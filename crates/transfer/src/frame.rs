@@ -151,6 +151,12 @@ impl FrameStream {
         self.max_silence = Some(silence);
     }
 
+    /// Fails if the transfer was stopped, or the connection has ended. Asked during long work.
+    pub(crate) fn check(&self) -> Result<(), TransferError> {
+        self.monitor.check_stopped()?;
+        self.socket.error().map_or(Ok(()), |error| Err(error.into()))
+    }
+
     /// Sends a message.
     pub(crate) fn send(&self, message: &impl Serialize) -> Result<(), TransferError> {
         let message = serde_json::to_vec(message).map_err(protocol_error)?;

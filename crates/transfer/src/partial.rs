@@ -64,12 +64,23 @@ pub(crate) enum Offer {
     Exists,
 }
 
+/// How offers are answered.
+pub(crate) struct OfferPolicy<'a> {
+    /// Whether other files are replaced.
+    pub(crate) overwrite: bool,
+    /// Whether the peer may know the hash of the file at the destination. From the hash of a short file its
+    /// content can be guessed.
+    pub(crate) tells_hash: bool,
+    /// Fails if hashing is to end.
+    pub(crate) check: &'a dyn Fn() -> Result<(), TransferError>,
+}
+
 impl Partial {
     /// Looks at what is there of an offered file, and hashes it. Writes nothing.
     pub(crate) fn offer(
         entry: &Entry,
         destination: &Path,
-        overwrite: bool,
+        policy: &OfferPolicy<'_>,
     ) -> Result<Offer, TransferError> {
         let found = fs::symlink_metadata(destination).ok();
         let size = entry.size.unwrap_or(0);
@@ -81,14 +92,14 @@ impl Partial {
             if same_size && modified_ns(found) == entry.modified {
                 return Ok(Offer::Unchanged);
             }
-            if !overwrite {
+            if !policy.overwrite {
                 return Ok(Offer::Exists);
             }
         }
         let part = name(entry, destination);
-        let mut existing = Existing::hash(&part, false, size)?;
-        if existing.is_none() && same_size {
-            existing = Existing::hash(destination, true, size)?;
+        let mut existing = Existing::hash(&part, false, size, policy.check)?;
+        if existing.is_none() && same_size && policy.tells_hash {
+            existing = Existing::hash(destination, true, size, policy.check)?;
         }
         Ok(Offer::Wanted(Box::new(Partial {
             entry: entry.clone(),
@@ -232,20 +243,47 @@ impl Partial {
 
 impl Existing {
     /// Hashes at most `size` bytes of a file; `None` if it is absent or empty.
-    fn hash(path: &Path, complete: bool, size: u64) -> Result<Option<Existing>, TransferError> {
+    fn hash(
+        path: &Path,
+        complete: bool,
+        size: u64,
+        check: &dyn Fn() -> Result<(), TransferError>,
+    ) -> Result<Option<Existing>, TransferError> {
         let Ok(mut file) = File::open(path) else { return Ok(None) };
         let found = file.metadata().with_path(path)?;
         if !found.is_file() || found.len() == 0 || size == 0 {
             return Ok(None);
         }
-        let mut hasher = Hasher::new();
-        let bytes = io::copy(&mut (&mut file).take(size), &mut hasher).with_path(path)?;
+        let (hasher, bytes) = hash(&mut file, size, path, check)?;
         Ok(Some(Existing { complete, bytes, hasher, identity: identity(&found) }))
     }
 
     /// Whether an open file is the one that was hashed, unchanged since.
     fn is_still(&self, file: &File) -> bool {
         file.metadata().is_ok_and(|found| identity(&found) == self.identity)
+    }
+}
+
+/// Hashes at most `size` bytes of an open file. Returns how many there were.
+///
+/// # Errors
+/// If the file cannot be read, or `check`, which is asked before each piece, fails.
+pub(crate) fn hash(
+    file: &mut File,
+    size: u64,
+    path: &Path,
+    check: &dyn Fn() -> Result<(), TransferError>,
+) -> Result<(Hasher, u64), TransferError> {
+    const PIECE: u64 = 1 << 20;
+    let (mut hasher, mut bytes) = (Hasher::new(), 0);
+    loop {
+        check()?;
+        let piece = PIECE.min(size - bytes);
+        let read = io::copy(&mut (&mut *file).take(piece), &mut hasher).with_path(path)?;
+        bytes += read;
+        if read < piece || bytes == size {
+            return Ok((hasher, bytes));
+        }
     }
 }
 

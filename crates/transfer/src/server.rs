@@ -224,7 +224,8 @@ impl Server {
                     self.monitor.show(monitor);
                 }
                 stream.send(&ready)?;
-                receive_files(&mut stream, &self.root, Accepted::All, &self.quota)
+                let may_read = self.config.allow_pull;
+                receive_files(&mut stream, &self.root, Accepted::All, &self.quota, may_read)
                     .map(|()| "received")
             }
             Operation::Bench => {

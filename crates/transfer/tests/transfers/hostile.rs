@@ -144,6 +144,60 @@ fn offers_without_data_write_nothing() {
     assert_eq!(fs::read(there.path().join("victim")).ok(), Some(victim));
 }
 
+/// A file of 1 TB, which takes minutes to be hashed, and no room.
+fn write_endless(path: &Path) {
+    fs::File::create(path).and_then(|file| file.set_len(1 << 40)).expect("there are sparse files");
+}
+
+/// Waits for an event of a server with this text.
+fn wait_for(server: &Server, text: &str) {
+    while !server.monitor.take_events().iter().any(|event| event.contains(text)) {
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn hashing_ends_when_the_server_is_stopped_or_the_client_is_gone() {
+    let there = folder();
+    write_endless(&there.path().join("file"));
+    for is_offered in [true, false] {
+        let ask = |server: &Server| {
+            if is_offered {
+                let peer = Peer::requesting(server, r#""push""#);
+                peer.offer("file", 1 << 40, 1);
+                return peer;
+            }
+            let peer = Peer::requesting(server, r#"{"pull":["file"]}"#);
+            assert!(peer.hear().contains("entry"));
+            peer.say(&format!(r#"{{"have":{{"bytes":{},"hash":"0"}}}}"#, 1u64 << 40));
+            peer
+        };
+        let server = Server::of(there.path(), &settings());
+        drop(ask(&server));
+        wait_for(&server, &Error::PeerClosed.to_string());
+        let _peer = ask(&server);
+        thread::sleep(Duration::from_millis(100));
+        server.monitor.stop();
+        wait_for(&server, "the transfer was stopped");
+    }
+}
+
+#[test]
+fn a_client_that_may_only_send_learns_no_hash_of_a_file() {
+    let (here, there) = (folder(), folder());
+    let secret = b"pin=4711";
+    write(&there.path().join("file"), secret);
+    let config = ServerConfig { allow_pull: false, ..patient() };
+    let server = Server::start(there.path(), &free_address(), &settings(), config);
+    let peer = Peer::requesting(&server, r#""push""#);
+    peer.offer("file", secret.len() as u64, 1);
+    assert_eq!(peer.hear(), r#"{"have":{"bytes":0,"hash":null}}"#);
+    // The same content is transferred again.
+    let file = [write(&here.path().join("file"), secret)];
+    push(&server.address, &file, None, &settings(), quick(), &Arc::default()).expect("it arrives");
+    assert_eq!(fs::read(there.path().join("file")).ok(), Some(secret.to_vec()));
+}
+
 #[test]
 fn a_part_in_use_outlives_the_end_of_another_transfer_of_its_file() {
     let (here, there) = (folder(), folder());
