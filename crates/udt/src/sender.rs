@@ -15,6 +15,8 @@ mod feedback;
 use crate::config::SYN;
 use crate::loss_list::SendLossList;
 use crate::packet::{DataHeader, DropRequest, Packet};
+#[cfg(feature = "io")]
+use crate::send_buffer::SendBuffer;
 use crate::seq::{Seq, SequenceSpace};
 use crate::source::{MessageRange, Source};
 use dumbbell_cc::{
@@ -246,6 +248,13 @@ impl Sender {
     /// Index of the packet with this sequence number.
     pub(crate) fn index_of(&self, seq: Seq) -> Option<u64> {
         self.sequence_space.index_near(seq, self.acked)
+    }
+
+    /// Frees the buffers of a sender that is not polled any more.
+    #[cfg(feature = "io")]
+    pub(crate) fn free_buffers(&mut self) {
+        self.source = Source::Queue(SendBuffer::new(self.limits.payload, 0));
+        (self.in_flight, self.losses) = Default::default();
     }
 
     /// New data may be available.

@@ -110,6 +110,10 @@ pub(super) struct SharedState {
     opened_at: Option<Time>,
     /// The connection is closed, and the peer knows it as far as this end can ensure.
     pub(super) parted: bool,
+    /// The driver has done with the engine.
+    ended: bool,
+    /// No socket is left.
+    unused: bool,
     /// Time of the driver's next poll.
     pub(super) next_scheduled: Time,
     readers: u32,
@@ -200,6 +204,24 @@ impl SharedState {
         self.engine.send_buffer_free() >= self.wanted.max(1)
     }
 
+    /// Notes that the driver does not poll the engine any more.
+    pub(super) fn end(&mut self) {
+        self.ended = true;
+        self.free_if_unused();
+    }
+
+    /// Notes that no socket is left.
+    pub(super) fn abandon(&mut self) {
+        self.unused = true;
+        self.free_if_unused();
+    }
+
+    fn free_if_unused(&mut self) {
+        if self.ended && self.unused {
+            self.engine.free_buffers();
+        }
+    }
+
     pub(super) fn statistics(&self, now: Time) -> Statistics {
         Statistics {
             elapsed: self.opened_at.map_or(Span::ZERO, |opened| now.since(opened)),
@@ -225,6 +247,8 @@ impl SharedConnection {
             failed: None,
             opened_at: None,
             parted: false,
+            ended: false,
+            unused: false,
             next_scheduled: Time::ZERO,
             readers: 0,
             writers: 0,
