@@ -37,8 +37,8 @@ pub enum TransferError {
     /// These files failed the integrity check, or changed during the transfer.
     #[error("{} did not arrive intact: {}", of_files(.0.len()), FileNames::of(.0).listed())]
     Damaged(Vec<String>),
-    /// The receiver has other files of these names, and keeps them.
-    #[error("{} exist with other content, and were not replaced: {}", of_files(.0.count), .0.listed())]
+    /// The receiver has files of these names with another size or time, and keeps them.
+    #[error("not replaced, though size or time differ: {}", .0.listed())]
     Exists(FileNames),
     /// The peer ended the transfer without these paths, which were requested.
     #[error("the peer did not send {}", FileNames::of(.0).listed())]

@@ -90,7 +90,7 @@ pub(crate) enum ReceiverMessage {
     Have { bytes: u64, hash: Option<String> },
     /// The file is there, with the announced size and modification time.
     Unchanged,
-    /// Another file is there, and is kept.
+    /// A file with another size or time is there, and is kept.
     Exists,
     /// Another transfer is receiving this file.
     Busy(String),

@@ -10,7 +10,11 @@ use crate::frame::Entry;
 use crate::limits::ENTRY_BYTES;
 use crate::manifest::modified_ns;
 use blake3::Hasher;
+#[cfg(any(target_os = "linux", target_os = "macos"))]
+use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::fs::{FlockOperation, flock};
+#[cfg(any(target_os = "linux", target_os = "macos"))]
+use rustix::io::Errno;
 use std::ffi::OsStr;
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -60,7 +64,7 @@ pub(crate) enum Offer {
     Wanted(Box<Partial>),
     /// The file is there, with this size and modification time.
     Unchanged,
-    /// A different file is there.
+    /// A file with another size or time is there.
     Exists,
 }
 
@@ -232,9 +236,7 @@ impl Partial {
         if overwrite {
             fs::rename(&self.part, &self.destination).with_path(&self.destination)?;
         } else {
-            // Unlike a renamed file, a link never replaces one that appeared meanwhile.
-            fs::hard_link(&self.part, &self.destination).with_path(&self.destination)?;
-            fs::remove_file(&self.part).with_path(&self.part)?;
+            move_without_replacing(&part, &self.destination).with_path(&self.destination)?;
         }
         folders.remove_parts(&self.destination, &prefix(&self.destination));
         Ok(true)
@@ -285,6 +287,19 @@ pub(crate) fn hash(
             return Ok((hasher, bytes));
         }
     }
+}
+
+/// Renames a file; fails if there is one of the new name, even if it has appeared a moment before.
+fn move_without_replacing(from: &Path, to: &Path) -> io::Result<()> {
+    #[cfg(any(target_os = "linux", target_os = "macos"))]
+    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+        // The file system or the kernel cannot.
+        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {}
+        done => return Ok(done?),
+    }
+    // Unlike a renamed file, a link never replaces another one. Some file systems have none.
+    fs::hard_link(from, to)?;
+    fs::remove_file(from)
 }
 
 /// Inode, length and modification time.
@@ -349,6 +364,21 @@ pub(crate) fn prefix_of_part(name: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_that_has_appeared_meanwhile_is_not_replaced() -> io::Result<()> {
+        let folder = tempfile::tempdir()?;
+        let [from, to] = ["from", "to"].map(|name| folder.path().join(name));
+        fs::write(&from, "new")?;
+        fs::write(&to, "own")?;
+        let refused = move_without_replacing(&from, &to).map_err(|error| error.kind());
+        assert_eq!(refused, Err(io::ErrorKind::AlreadyExists));
+        assert_eq!((fs::read(&from)?, fs::read(&to)?), (b"new".to_vec(), b"own".to_vec()));
+        fs::remove_file(&to)?;
+        move_without_replacing(&from, &to)?;
+        assert_eq!((from.exists(), fs::read(&to)?), (false, b"new".to_vec()));
+        Ok(())
+    }
 
     #[test]
     fn the_name_of_a_part_tells_whose_part_it_is() {

@@ -446,6 +446,8 @@ fn a_server_keeps_to_its_limits() {
     }
     let (done, found) = push_limited(ReceiveLimits { overwrite: false, ..ANY }, "a");
     let Err(TransferError::Exists(kept)) = &done else { panic!("{done:?}") };
+    let said = done.as_ref().expect_err("as above").to_string();
+    assert_eq!(said, "not replaced, though size or time differ: a");
     assert_eq!(
         (&kept.first[..], &found[..]),
         (&["a".to_owned()][..], &["a".to_owned(), "b".into()][..])
