@@ -72,7 +72,7 @@ def test_what_is_not_valid_or_not_there_is_said() -> None:
         udt.connect(HOST, 9, settings=udt.Settings(cc="udt", options={"cubid": 1}))
     with pytest.raises(ValueError, match="mss: 10 is not a whole number from 92 to 65,535"):
         udt.connect(HOST, 9, settings=udt.Settings(options={"mss": 10}))
-    with pytest.raises(TimeoutError):
+    with pytest.raises(TimeoutError, match=r"127\.0\.0\.1:9: there is no answer"):
         udt.connect(HOST, 9, settings=udt.Settings(connect_timeout=0.3))
     with udt.listen(host=HOST) as listener, pytest.raises(TimeoutError):
         listener.accept(timeout=0.01)
@@ -285,7 +285,8 @@ def test_exit_statuses_tell_what_went_wrong(
     assert key.stat().st_mode & 0o777 == 0o600
     assert status("recv", one.address, "absent", "--into", str(tmp_path)) == 5
     assert status("recv", one.address, "absent", "--key", str(key)) == 5
-    assert status("recv", f"{HOST}:1", "absent", "--retries", "0") == 3
+    done = CliRunner().invoke(app, ["udt", "recv", f"{HOST}:1", "absent", "--retries", "0"])
+    assert (done.exit_code, "127.0.0.1:1: there is no answer" in done.output) == (3, True)
     done = CliRunner().invoke(app, ["udt", "send", str(tmp_path / "absent"), one.address])
     assert isinstance(done.exception, DumbbellError)
     done = CliRunner().invoke(app, ["udt", "send", str(key), one.address, "--cc", "cubid"])

@@ -78,6 +78,20 @@ fn raise(error: Error) -> PyErr {
     }
 }
 
+/// As [`raise`], with an address in the text.
+fn raise_at(address: &str, error: Error) -> PyErr {
+    let text = format!("{address}: {error}");
+    match error {
+        Error::Algorithm(_) | Error::Option(_) | Error::Send(_) => PyValueError::new_err(text),
+        other => std::io::Error::new(std::io::Error::from(other).kind(), text).into(),
+    }
+}
+
+/// Host and port as one text.
+fn address(host: &str, port: u16) -> String {
+    if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
+}
+
 /// The end of a `timeout` (s); `None` if there is none, or it is too far.
 fn deadline(timeout: Option<f64>) -> PyResult<Option<Instant>> {
     let timeout = timeout.map(duration).transpose()?;
@@ -101,9 +115,10 @@ fn wait_interruptibly<T: Send>(
     }
 }
 
-/// Connects by `attempt`, which asks its argument whether to go on, until a signal handler raises.
+/// Connects to an address by `attempt`, which asks its argument whether to go on, until a signal handler raises.
 fn connect_interruptibly(
     py: Python<'_>,
+    address: &str,
     attempt: impl FnOnce(&mut dyn FnMut() -> bool) -> Result<Socket, Error> + Send,
 ) -> PyResult<Socket> {
     let mut raised = None;
@@ -113,7 +128,7 @@ fn connect_interruptibly(
             raised.is_none()
         })
     });
-    raised.map_or_else(|| connected.map_err(raise), Err)
+    raised.map_or_else(|| connected.map_err(|error| raise_at(address, error)), Err)
 }
 
 /// A UDT connection. Several threads may use it at once.
@@ -141,7 +156,7 @@ impl UdtSocket {
     #[staticmethod]
     fn connect(py: Python<'_>, host: &str, port: u16, settings_json: &str) -> PyResult<UdtSocket> {
         let settings = settings(settings_json)?;
-        let socket = connect_interruptibly(py, |goes_on| {
+        let socket = connect_interruptibly(py, &address(host, port), |goes_on| {
             Socket::connect_while((host, port), &settings, goes_on)
         })?;
         Ok(UdtSocket::new(socket, settings.linger))
@@ -157,7 +172,7 @@ impl UdtSocket {
     ) -> PyResult<UdtSocket> {
         let settings = settings(settings_json)?;
         let (local, peer) = ((&local.0[..], local.1), (&peer.0[..], peer.1));
-        let socket = connect_interruptibly(py, |goes_on| {
+        let socket = connect_interruptibly(py, &address(peer.0, peer.1), |goes_on| {
             Socket::rendezvous_while(local, peer, &settings, goes_on)
         })?;
         Ok(UdtSocket::new(socket, settings.linger))
@@ -289,7 +304,8 @@ impl UdtListener {
     #[new]
     fn new(host: &str, port: u16, settings_json: &str) -> PyResult<UdtListener> {
         let settings = settings(settings_json)?;
-        let listener = Listener::bind((host, port), &settings).map_err(raise)?;
+        let listener = Listener::bind((host, port), &settings)
+            .map_err(|error| raise_at(&address(host, port), error))?;
         let address = listener.local_addr();
         let local = (address.ip().to_string(), address.port());
         Ok(UdtListener { listener, local, linger: settings.linger })

@@ -320,7 +320,10 @@ fn a_server_that_falls_silent_or_reads_nothing_is_left() {
                 peer
             });
             let done = push(&address, &file, None, &settings(), policy, &Arc::default());
-            assert!(matches!(done, Err(TransferError::Connection(Error::TimedOut))), "{done:?}");
+            assert!(
+                matches!(done, Err(TransferError::At { error: Error::TimedOut, .. })),
+                "{done:?}"
+            );
             drop(serving.join());
         });
     }
