@@ -281,7 +281,9 @@ mod tests {
         let shown = match Host::new(Side::Sender, &settings, 0, &[], show) {
             Ok((_, Ok(shown))) => String::from_utf8_lossy(&shown.stdout).into_owned(),
             Ok((_, Err(error))) => return Ok(println!("skipped: ip (iproute2): {error}")),
-            Err(error @ TestbedError::Unavailable { .. }) => return Ok(println!("skipped: {error}")),
+            Err(error @ TestbedError::Unavailable { .. }) => {
+                return Ok(println!("skipped: {error}"));
+            }
             Err(error) => return Err(error),
         };
         for metric in ["initcwnd 3", "rto_min lock 50ms", "quickack 1"] {

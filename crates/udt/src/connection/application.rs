@@ -6,9 +6,9 @@ use crate::packet::{DataHeader, Packet};
 use crate::receive_buffer::ReceiveBuffer;
 #[cfg(feature = "io")]
 use crate::seq::Seq;
-use crate::sink::Sink;
 #[cfg(feature = "io")]
 use crate::sink::ByteCounter;
+use crate::sink::Sink;
 use crate::source::Source;
 use dumbbell_units::{Span, Time};
 

@@ -114,7 +114,11 @@ impl AsyncSocket {
             let now = shared.now();
             match state.engine.send_message(now, bytes, None, in_order) {
                 Err(SendError::Full) => {
-                    SharedConnection::register(&mut state, context.waker(), Wait::Write(bytes.len()));
+                    SharedConnection::register(
+                        &mut state,
+                        context.waker(),
+                        Wait::Write(bytes.len()),
+                    );
                     Poll::Pending
                 }
                 other => {

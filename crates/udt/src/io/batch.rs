@@ -168,7 +168,9 @@ impl SendBatch {
         }
         if error.raw_os_error() == Some(Errno::MSGSIZE.raw_os_error()) {
             let longest = self.segment.max(self.oversized.len()) as u32;
-            return Err(Unsent::TooLong(longest + IP_UDP_HEADER + u32::from(extra_header(self.to.ip()))));
+            return Err(Unsent::TooLong(
+                longest + IP_UDP_HEADER + u32::from(extra_header(self.to.ip())),
+            ));
         }
         Ok(())
     }

@@ -83,10 +83,9 @@ impl From<Error> for io::Error {
     fn from(error: Error) -> io::Error {
         let kind = match &error {
             Error::Io(_) => io::ErrorKind::Other,
-            Error::Algorithm(_)
-            | Error::Option(_)
-            | Error::Send(_)
-            | Error::PacketTooLong(_) => io::ErrorKind::InvalidInput,
+            Error::Algorithm(_) | Error::Option(_) | Error::Send(_) | Error::PacketTooLong(_) => {
+                io::ErrorKind::InvalidInput
+            }
             Error::ConnectTimeout | Error::IdleTimeout | Error::TimedOut | Error::LingerTimeout => {
                 io::ErrorKind::TimedOut
             }

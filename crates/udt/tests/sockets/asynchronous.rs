@@ -96,7 +96,8 @@ fn data_wakes_every_task_that_reads() {
         }
         let mut received = Vec::new();
         for reader in reading {
-            received.extend(reader.await.expect("no panic").expect("no error").expect("it is open"));
+            received
+                .extend(reader.await.expect("no panic").expect("no error").expect("it is open"));
         }
         received.sort_unstable();
         assert_eq!(received, [0, 1, 2]);
