@@ -280,9 +280,13 @@ mod tests {
         let show = || Ok(Command::new("ip").args(["route", "show", "dev", DEVICE]).output());
         let shown = match Host::new(Side::Sender, &settings, 0, &[], show) {
             Ok((_, Ok(shown))) => String::from_utf8_lossy(&shown.stdout).into_owned(),
-            Ok((_, Err(error))) => return Ok(println!("skipped: ip (iproute2): {error}")),
+            Ok((_, Err(error))) => {
+                println!("skipped: ip (iproute2): {error}");
+                return Ok(());
+            }
             Err(error @ TestbedError::Unavailable { .. }) => {
-                return Ok(println!("skipped: {error}"));
+                println!("skipped: {error}");
+                return Ok(());
             }
             Err(error) => return Err(error),
         };

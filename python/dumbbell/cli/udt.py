@@ -49,7 +49,7 @@ Mss = Annotated[
         metavar="BYTES",
         min=92,
         max=65_535,
-        help="Longest packets of both sides, headers included; at most the path's MTU. Default: 1500.",
+        help="Longest packets of both sides, IP's header included, such as the path's MTU.",
     ),
 ]
 Port = Annotated[int, Option(min=0, max=65_535, help="Port of the server.")]
