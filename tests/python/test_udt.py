@@ -72,10 +72,44 @@ def test_what_is_not_valid_or_not_there_is_said() -> None:
         udt.connect(HOST, 9, settings=udt.Settings(cc="udt", options={"cubid": 1}))
     with pytest.raises(ValueError, match="mss: 10 is not a whole number from 92 to 65,535"):
         udt.connect(HOST, 9, settings=udt.Settings(options={"mss": 10}))
-    with pytest.raises(TimeoutError):
+    with pytest.raises(TimeoutError, match=r"127\.0\.0\.1:9: there is no answer"):
         udt.connect(HOST, 9, settings=udt.Settings(connect_timeout=0.3))
     with udt.listen(host=HOST) as listener, pytest.raises(TimeoutError):
         listener.accept(timeout=0.01)
+
+
+def test_a_listener_that_is_closed_ends_its_accept() -> None:
+    listener = udt.listen(host=HOST)
+    timer = threading.Timer(0.2, listener.close)
+    timer.start()
+    with pytest.raises(OSError, match="the listener is closed"):
+        listener.accept(timeout=60.0)
+    timer.join()
+    with pytest.raises(OSError, match="the listener is closed"):
+        listener.accept()
+
+
+def test_a_timeout_of_sending_is_for_all_bytes() -> None:
+    """The peer takes a little at a time, so that there is room for some bytes again and again."""
+    settings = udt.Settings(options={"send_buffer": 32, "receive_buffer": 32, "window": 32})
+    with udt.listen(host=HOST, settings=settings) as listener:
+        client = udt.connect(*listener.local, settings=settings)
+        server = listener.accept()
+        done = threading.Event()
+
+        def take() -> None:
+            while not done.wait(0.05):
+                server.recv(10_000)
+
+        taking = threading.Thread(target=take)
+        taking.start()
+        began = time.monotonic()
+        with pytest.raises(TimeoutError):
+            client.send(bytes(10_000_000), timeout=1.0)
+        took = time.monotonic() - began
+        done.set()
+        taking.join()
+        assert 1.0 <= took < 20.0
 
 
 def test_timeouts_may_be_longer_than_any_time() -> None:
@@ -189,6 +223,15 @@ def test_files_are_sent_fetched_and_plotted(server: tuple[_Server, Path], tmp_pa
     assert draw(saved).axes
 
 
+def test_mss_is_the_length_of_packets(server: tuple[_Server, Path], tmp_path: Path) -> None:
+    one, _ = server
+    (tmp_path / "file").write_bytes(bytes(300_000))
+    result = tmp_path / "result"
+    _run("send", str(tmp_path / "file"), one.address, "--mss", "1000", "--out", str(result))
+    # The headers of IPv4, UDP and UDT take 44 bytes.
+    assert Result.load(result).flows["delivered"].item() % 956 == 0
+
+
 def test_a_bench_compares_algorithms(server: tuple[_Server, Path], tmp_path: Path) -> None:
     one, _ = server
     found = _run(
@@ -242,7 +285,8 @@ def test_exit_statuses_tell_what_went_wrong(
     assert key.stat().st_mode & 0o777 == 0o600
     assert status("recv", one.address, "absent", "--into", str(tmp_path)) == 5
     assert status("recv", one.address, "absent", "--key", str(key)) == 5
-    assert status("recv", f"{HOST}:1", "absent", "--retries", "0") == 3
+    done = CliRunner().invoke(app, ["udt", "recv", f"{HOST}:1", "absent", "--retries", "0"])
+    assert (done.exit_code, "127.0.0.1:1: there is no answer" in done.output) == (3, True)
     done = CliRunner().invoke(app, ["udt", "send", str(tmp_path / "absent"), one.address])
     assert isinstance(done.exception, DumbbellError)
     done = CliRunner().invoke(app, ["udt", "send", str(key), one.address, "--cc", "cubid"])

@@ -13,7 +13,6 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use serde::Deserialize;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Interval between checks for signals in a blocking call.
@@ -79,15 +78,33 @@ fn raise(error: Error) -> PyErr {
     }
 }
 
+/// As [`raise`], with an address in the text.
+fn raise_at(address: &str, error: Error) -> PyErr {
+    let text = format!("{address}: {error}");
+    match error {
+        Error::Algorithm(_) | Error::Option(_) | Error::Send(_) => PyValueError::new_err(text),
+        other => std::io::Error::new(std::io::Error::from(other).kind(), text).into(),
+    }
+}
+
+/// Host and port as one text.
+fn address(host: &str, port: u16) -> String {
+    if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
+}
+
+/// The end of a `timeout` (s); `None` if there is none, or it is too far.
+fn deadline(timeout: Option<f64>) -> PyResult<Option<Instant>> {
+    let timeout = timeout.map(duration).transpose()?;
+    Ok(timeout.and_then(|timeout| Instant::now().checked_add(timeout)))
+}
+
 /// Repeats an attempt of at most [`SIGNAL_CHECK_INTERVAL`] until it succeeds or fails, a signal
-/// handler raises, or `timeout` (s) has passed.
+/// handler raises, or the time is `limit`.
 fn wait_interruptibly<T: Send>(
     py: Python<'_>,
-    timeout: Option<f64>,
+    limit: Option<Instant>,
     attempt: impl Fn() -> Result<T, Error> + Sync + Send,
 ) -> PyResult<T> {
-    let timeout = timeout.map(duration).transpose()?;
-    let limit = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
     loop {
         match py.detach(&attempt) {
             Err(Error::TimedOut) if limit.is_none_or(|limit| Instant::now() < limit) => {
@@ -98,9 +115,10 @@ fn wait_interruptibly<T: Send>(
     }
 }
 
-/// Connects by `attempt`, which asks its argument whether to go on, until a signal handler raises.
+/// Connects to an address by `attempt`, which asks its argument whether to go on, until a signal handler raises.
 fn connect_interruptibly(
     py: Python<'_>,
+    address: &str,
     attempt: impl FnOnce(&mut dyn FnMut() -> bool) -> Result<Socket, Error> + Send,
 ) -> PyResult<Socket> {
     let mut raised = None;
@@ -110,7 +128,7 @@ fn connect_interruptibly(
             raised.is_none()
         })
     });
-    raised.map_or_else(|| connected.map_err(raise), Err)
+    raised.map_or_else(|| connected.map_err(|error| raise_at(address, error)), Err)
 }
 
 /// A UDT connection. Several threads may use it at once.
@@ -138,7 +156,7 @@ impl UdtSocket {
     #[staticmethod]
     fn connect(py: Python<'_>, host: &str, port: u16, settings_json: &str) -> PyResult<UdtSocket> {
         let settings = settings(settings_json)?;
-        let socket = connect_interruptibly(py, |goes_on| {
+        let socket = connect_interruptibly(py, &address(host, port), |goes_on| {
             Socket::connect_while((host, port), &settings, goes_on)
         })?;
         Ok(UdtSocket::new(socket, settings.linger))
@@ -154,7 +172,7 @@ impl UdtSocket {
     ) -> PyResult<UdtSocket> {
         let settings = settings(settings_json)?;
         let (local, peer) = ((&local.0[..], local.1), (&peer.0[..], peer.1));
-        let socket = connect_interruptibly(py, |goes_on| {
+        let socket = connect_interruptibly(py, &address(peer.0, peer.1), |goes_on| {
             Socket::rendezvous_while(local, peer, &settings, goes_on)
         })?;
         Ok(UdtSocket::new(socket, settings.linger))
@@ -179,12 +197,12 @@ impl UdtSocket {
         Ok(())
     }
 
-    /// Sends all bytes of a stream.
+    /// Sends all bytes of a stream. Some may be sent if the `timeout` (s), that of all, is over.
     #[pyo3(signature = (data, *, timeout=None))]
     fn send(&self, py: Python<'_>, data: &[u8], timeout: Option<f64>) -> PyResult<()> {
-        let mut rest = data;
+        let (mut rest, limit) = (data, deadline(timeout)?);
         while !rest.is_empty() {
-            rest = &rest[wait_interruptibly(py, timeout, || self.socket.send(rest))?..];
+            rest = &rest[wait_interruptibly(py, limit, || self.socket.send(rest))?..];
         }
         Ok(())
     }
@@ -197,7 +215,7 @@ impl UdtSocket {
         size: usize,
         timeout: Option<f64>,
     ) -> PyResult<Bound<'py, PyBytes>> {
-        let bytes = wait_interruptibly(py, timeout, || {
+        let bytes = wait_interruptibly(py, deadline(timeout)?, || {
             let mut bytes = vec![0; size.min(1 << 20)];
             let read = self.socket.recv(&mut bytes)?;
             bytes.truncate(read);
@@ -218,7 +236,8 @@ impl UdtSocket {
         timeout: Option<f64>,
     ) -> PyResult<()> {
         let ttl = ttl.map(duration).transpose()?;
-        wait_interruptibly(py, timeout, || self.socket.send_message(data, ttl, in_order))
+        let limit = deadline(timeout)?;
+        wait_interruptibly(py, limit, || self.socket.send_message(data, ttl, in_order))
     }
 
     /// The next message; None if the peer has closed.
@@ -228,7 +247,7 @@ impl UdtSocket {
         py: Python<'py>,
         timeout: Option<f64>,
     ) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        let message = wait_interruptibly(py, timeout, || self.socket.recv_message())?;
+        let message = wait_interruptibly(py, deadline(timeout)?, || self.socket.recv_message())?;
         Ok(message.map(|bytes| PyBytes::new(py, &bytes)))
     }
 
@@ -240,7 +259,7 @@ impl UdtSocket {
     fn close(&self, py: Python<'_>, linger: Option<f64>) -> PyResult<()> {
         let linger = linger.map_or(Ok(self.linger), duration)?;
         self.socket.start_close(linger);
-        wait_interruptibly(py, Some(linger.as_secs_f64()), || {
+        wait_interruptibly(py, Instant::now().checked_add(linger), || {
             self.socket.wait_closed(SIGNAL_CHECK_INTERVAL)
         })
     }
@@ -274,7 +293,7 @@ impl UdtSocket {
 /// Waits for UDT connections. Leaving its `with` closes it.
 #[pyclass(frozen, name = "Listener", module = "dumbbell.udt")]
 pub struct UdtListener {
-    listener: std::sync::Mutex<Option<Arc<Listener>>>,
+    listener: Listener,
     local: (String, u16),
     linger: Duration,
 }
@@ -285,10 +304,10 @@ impl UdtListener {
     #[new]
     fn new(host: &str, port: u16, settings_json: &str) -> PyResult<UdtListener> {
         let settings = settings(settings_json)?;
-        let listener = Listener::bind((host, port), &settings).map_err(raise)?;
+        let listener = Listener::bind((host, port), &settings)
+            .map_err(|error| raise_at(&address(host, port), error))?;
         let address = listener.local_addr();
         let local = (address.ip().to_string(), address.port());
-        let listener = std::sync::Mutex::new(Some(Arc::new(listener)));
         Ok(UdtListener { listener, local, linger: settings.linger })
     }
 
@@ -310,18 +329,15 @@ impl UdtListener {
     /// Raises TimeoutError after `timeout` (s), OSError if the listener was closed.
     #[pyo3(signature = (*, timeout=None))]
     fn accept(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<UdtSocket> {
-        let listener = self.listener.lock().ok().and_then(|guard| guard.clone());
-        let listener = listener.ok_or_else(|| raise(Error::Closed))?;
+        let limit = deadline(timeout)?;
         let socket =
-            wait_interruptibly(py, timeout, || listener.accept(Some(SIGNAL_CHECK_INTERVAL)))?;
+            wait_interruptibly(py, limit, || self.listener.accept(Some(SIGNAL_CHECK_INTERVAL)))?;
         Ok(UdtSocket::new(socket, self.linger))
     }
 
-    /// Stops listening; accepted connections stay open.
+    /// Stops listening, and ends `accept` of other threads; accepted connections stay open.
     fn close(&self) {
-        if let Ok(mut guard) = self.listener.lock() {
-            guard.take();
-        }
+        self.listener.close();
     }
 
     /// Host and port of the listening socket.

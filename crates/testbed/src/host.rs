@@ -258,6 +258,8 @@ pub(crate) fn mptcp_socket() -> Result<OwnedFd, TestbedError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::netlink::RouteMetrics;
+    use std::process::Command;
 
     #[test]
     fn episodes_are_sums_of_the_kernels_counters() {
@@ -266,6 +268,32 @@ mod tests {
         let text = format!("{names}\nTcpExt: 9 1 20 3 40 5 60\nIpExt: InNoRoutes\nIpExt: 7\n");
         assert_eq!(tcp_episodes(&text), Some([21, 108]));
         assert_eq!(tcp_episodes("TcpExt: TCPFullUndo\nTcpExt: 1\n"), None);
+    }
+
+    #[test]
+    fn the_minimum_rto_of_a_route_is_one_that_tcp_reads() -> Result<(), TestbedError> {
+        let metrics =
+            RouteMetrics { initial_window: Some(3), min_rto_ms: Some(50), quick_ack: true };
+        let settings =
+            KernelSettings { mtu: 1500, route_metrics: [metrics; 2], ..KernelSettings::default() };
+        // `ip` shows a metric that is locked as such: tcp_rto_min ignores others.
+        let show = || Ok(Command::new("ip").args(["route", "show", "dev", DEVICE]).output());
+        let shown = match Host::new(Side::Sender, &settings, 0, &[], show) {
+            Ok((_, Ok(shown))) => String::from_utf8_lossy(&shown.stdout).into_owned(),
+            Ok((_, Err(error))) => {
+                println!("skipped: ip (iproute2): {error}");
+                return Ok(());
+            }
+            Err(error @ TestbedError::Unavailable { .. }) => {
+                println!("skipped: {error}");
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        };
+        for metric in ["initcwnd 3", "rto_min lock 50ms", "quickack 1"] {
+            assert!(shown.contains(metric), "{metric:?} in {shown:?}");
+        }
+        Ok(())
     }
 
     #[test]

@@ -18,8 +18,9 @@ const MPTCP_SUBFLOW_ADDRS: i32 = 3;
 const SOL_MPTCP: i32 = 284;
 /// Size of the buffer for a `struct tcp_info`, bytes; leaves space for fields of later kernels.
 const TCP_INFO_BYTES: usize = 512;
-/// Maximum number of subflows that Linux reports for a connection.
-const MAX_SUBFLOWS: usize = 9;
+/// Maximum number of subflows of a connection in Linux: the first, and those to 8 addresses
+/// (MPTCP_PM_ADDR_MAX).
+pub(crate) const MAX_SUBFLOWS: usize = 9;
 /// Linux's value of ssthresh before the first congestion event.
 const TCP_INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
 

@@ -140,6 +140,7 @@ impl RouteSocket {
         const RTA_DST: u16 = 1;
         const RTA_OIF: u16 = 4;
         const RTA_METRICS: u16 = 8;
+        const RTAX_LOCK: u16 = 1;
         const RTAX_INITCWND: u16 = 11;
         const RTAX_RTO_MIN: u16 = 13;
         const RTAX_QUICKACK: u16 = 15;
@@ -149,7 +150,10 @@ impl RouteSocket {
             .attribute(RTA_DST, &network)
             .attribute(RTA_OIF, &index.to_ne_bytes());
         let quick_ack = metrics.quick_ack.then_some(1);
+        // tcp_rto_min reads a locked metric only, tcp_init_cwnd and tcp_in_quickack_mode any.
+        let locked = metrics.min_rto_ms.map(|_| 1 << RTAX_RTO_MIN);
         let metrics = [
+            (RTAX_LOCK, locked),
             (RTAX_INITCWND, metrics.initial_window),
             (RTAX_RTO_MIN, metrics.min_rto_ms),
             (RTAX_QUICKACK, quick_ack),

@@ -10,6 +10,7 @@ use crate::emulator::{Clock, Device, Emulator, Measurements, PathStats};
 use crate::error::TestbedError;
 use crate::health::{Health, StealMeter, tcp_memory_pressure};
 use crate::host::{Host, MAX_PATHS, Side};
+use crate::info::MAX_SUBFLOWS;
 use crate::pool::PacketRef;
 use crate::program::Program;
 use crate::settings::{KernelSettings, tcp_ecn, udp_mtu};
@@ -100,6 +101,11 @@ fn check_supported(scenario: &Scenario, network: &Network<PacketRef>) -> Result<
         if flow.scheduler != "default" && !flow.additional_subflows.is_empty() {
             let scheduler = format!("\"{}\"", flow.scheduler);
             return refuse(flow, "scheduler", &scheduler, "Linux has \"default\"; write that");
+        }
+        let paths = 1 + flow.additional_subflows.len();
+        if paths > MAX_SUBFLOWS {
+            let reason = format!("Linux has at most {MAX_SUBFLOWS} subflows; write no more paths");
+            return refuse(flow, "paths", &format!("{paths} paths"), &reason);
         }
         if flow.command.is_some() && !flow.additional_subflows.is_empty() {
             return refuse(flow, "command", "given beside paths", "a program has one path");

@@ -1,10 +1,11 @@
 //! Throughput measurement.
 
-use crate::client::{RetryPolicy, connect, disconnect};
+use crate::client::{RetryPolicy, connect, disconnect, resolve};
 use crate::error::TransferError;
 use crate::frame::{CHUNK, Frame, FrameStream, Operation, ReceiverMessage, SenderMessage};
 use crate::monitor::TransferMonitor;
 use dumbbell_udt::io::Settings;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -26,6 +27,17 @@ pub enum BenchLimit {
 /// If the server refuses, or the connection fails.
 pub fn bench(
     peer: &str,
+    load: BenchLimit,
+    settings: &Settings,
+    interval: Duration,
+    monitor: &Arc<TransferMonitor>,
+) -> Result<(u64, Duration), TransferError> {
+    let addresses = resolve(peer)?;
+    bench_once(&addresses, load, settings, interval, monitor).map_err(|error| error.at(peer))
+}
+
+fn bench_once(
+    peer: &[SocketAddr],
     load: BenchLimit,
     settings: &Settings,
     interval: Duration,

@@ -7,7 +7,7 @@ use crate::manifest::walk;
 use crate::monitor::TransferMonitor;
 use crate::receive::{Accepted, receive_files};
 use crate::send::send_files;
-use dumbbell_udt::io::{Settings, Socket};
+use dumbbell_udt::io::{Error, Settings, Socket};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -63,8 +63,9 @@ pub fn push(
             item.entry.path.insert_str(0, &format!("{folder}/"));
         }
     }
-    retry(policy, monitor, || {
-        let mut stream = connect(peer, Operation::Push, settings, policy, monitor)?;
+    let addresses = resolve(peer)?;
+    retry(peer, policy, monitor, || {
+        let mut stream = connect(&addresses, Operation::Push, settings, policy, monitor)?;
         send_files(&mut stream, &items)?;
         disconnect(&stream);
         Ok(())
@@ -87,12 +88,12 @@ pub fn pull(
     policy: RetryPolicy,
     monitor: &Arc<TransferMonitor>,
 ) -> Result<(), TransferError> {
-    let quota = Quota::new(limits);
-    retry(policy, monitor, || {
+    let (quota, addresses) = (Quota::new(limits), resolve(peer)?);
+    retry(peer, policy, monitor, || {
         let accepted = Accepted::requested(paths)?;
         let want = Operation::Pull(paths.to_vec());
-        let mut stream = connect(peer, want, settings, policy, monitor)?;
-        let transferred = receive_files(&mut stream, into, accepted, &quota);
+        let mut stream = connect(&addresses, want, settings, policy, monitor)?;
+        let transferred = receive_files(&mut stream, into, accepted, &quota, true);
         disconnect(&stream);
         transferred
     })
@@ -100,6 +101,7 @@ pub fn pull(
 
 /// Retries until success, a permanent error, or `max_retries` transient errors without progress.
 fn retry(
+    peer: &str,
     policy: RetryPolicy,
     monitor: &TransferMonitor,
     mut attempt: impl FnMut() -> Result<(), TransferError>,
@@ -108,7 +110,7 @@ fn retry(
     loop {
         let error = match attempt() {
             Ok(()) => return Ok(()),
-            Err(error) => error,
+            Err(error) => error.at(peer),
         };
         let progress = monitor.progress().bytes;
         if progress > transferred {
@@ -128,17 +130,22 @@ fn retry(
     }
 }
 
+/// The addresses of `HOST:PORT`. They are looked up once for all attempts: a network that comes back may not
+/// have a resolver yet.
+pub(crate) fn resolve(peer: &str) -> Result<Vec<SocketAddr>, TransferError> {
+    let found = peer.to_socket_addrs().map_err(|error| TransferError::from(Error::from(error)));
+    Ok(found.map_err(|error| error.at(peer))?.collect())
+}
+
 /// Connects to a server and sends the request.
 pub(crate) fn connect(
-    peer: &str,
+    peer: &[SocketAddr],
     want: Operation,
     settings: &Settings,
     policy: RetryPolicy,
     monitor: &Arc<TransferMonitor>,
 ) -> Result<FrameStream, TransferError> {
-    let addresses: Vec<SocketAddr> =
-        peer.to_socket_addrs().map_err(dumbbell_udt::io::Error::from)?.collect();
-    let connected = Socket::connect_while(&addresses[..], settings, &mut || !monitor.is_stopped());
+    let connected = Socket::connect_while(peer, settings, &mut || !monitor.is_stopped());
     monitor.check_stopped()?;
     let mut socket = connected?;
     socket.set_read_timeout(Some(POLL_INTERVAL));

@@ -12,6 +12,14 @@ pub enum TransferError {
     /// Connection error. A retry resumes the transfer.
     #[error("{0}")]
     Connection(#[from] Error),
+    /// As `Connection`, with the address of the server, as it was given.
+    #[error("{address}: {error}")]
+    At {
+        /// Host and port.
+        address: String,
+        /// Cause.
+        error: Error,
+    },
     /// The peer refuses; the text is its reason.
     #[error("the peer refuses: {}", printable(.0))]
     Refused(String),
@@ -37,8 +45,8 @@ pub enum TransferError {
     /// These files failed the integrity check, or changed during the transfer.
     #[error("{} did not arrive intact: {}", of_files(.0.len()), FileNames::of(.0).listed())]
     Damaged(Vec<String>),
-    /// The receiver has other files of these names, and keeps them.
-    #[error("{} exist with other content, and were not replaced: {}", of_files(.0.count), .0.listed())]
+    /// The receiver has files of these names with another size or time, and keeps them.
+    #[error("not replaced, though size or time differ: {}", .0.listed())]
     Exists(FileNames),
     /// The peer ended the transfer without these paths, which were requested.
     #[error("the peer did not send {}", FileNames::of(.0).listed())]
@@ -98,10 +106,20 @@ impl FileNames {
 }
 
 impl TransferError {
+    /// Adds the address of the server to a connection error.
+    pub(crate) fn at(self, address: &str) -> TransferError {
+        match self {
+            TransferError::Connection(error) => {
+                TransferError::At { address: address.to_owned(), error }
+            }
+            other => other,
+        }
+    }
+
     /// Whether a retry may succeed.
     pub fn is_transient(&self) -> bool {
         match self {
-            TransferError::Connection(error) => matches!(
+            TransferError::Connection(error) | TransferError::At { error, .. } => matches!(
                 error,
                 // A UDT rejection has no reason; the backlog may be full.
                 Error::Refused

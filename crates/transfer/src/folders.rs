@@ -2,8 +2,8 @@
 
 use crate::error::{TransferError, WithPath};
 use crate::limits::{ENTRY_BYTES, Quota};
-use crate::partial::prefix_of_part;
-use rustix::fs::{FlockOperation, flock};
+use crate::partial::{lock, prefix_of_part};
+use rustix::fs::{Mode, OFlags, open};
 use std::collections::HashMap;
 use std::fs::{self, DirEntry, File};
 use std::path::{Path, PathBuf};
@@ -76,8 +76,7 @@ impl<'a> Folders<'a> {
             let name = entry.file_name();
             let Some(prefix) = name.to_str().and_then(prefix_of_part) else { continue };
             if is_expired(&entry) {
-                // A file that cannot be removed is harmless.
-                let _ = fs::remove_file(entry.path());
+                remove_unused(&entry.path());
             } else {
                 parts.entry(prefix.to_owned()).or_default().push(entry.path());
             }
@@ -86,22 +85,30 @@ impl<'a> Folders<'a> {
         Ok(())
     }
 
-    /// Removes the partial files of a complete file, which are of its other versions.
+    /// Removes the partial files of a complete file, which are of its other versions, but for those that
+    /// other transfers are receiving.
     pub(crate) fn remove_parts(&mut self, file: &Path, prefix: &str) {
         let parts = file.parent().and_then(|folder| self.known.get_mut(folder));
         for part in parts.and_then(|parts| parts.remove(prefix)).unwrap_or_default() {
-            // A file that cannot be removed is harmless.
-            let _ = fs::remove_file(part);
+            remove_unused(&part);
         }
     }
 }
 
-/// Whether a partial file is old, and no transfer has locked it.
+/// Removes a partial file, unless a transfer has locked it. One that cannot be removed is harmless.
+fn remove_unused(part: &Path) {
+    // A pipe or a link that has such a name is neither waited for nor followed.
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let Ok(file) = open(part, flags, Mode::empty()).map(File::from) else { return };
+    if lock(&file, part).is_some() {
+        let _ = fs::remove_file(part);
+    }
+}
+
+/// Whether a partial file is old.
 fn is_expired(entry: &DirEntry) -> bool {
     let age = entry.metadata().and_then(|found| found.modified()).ok();
-    let old = age.and_then(|at| at.elapsed().ok()).is_some_and(|age| age > PART_LIFETIME);
-    old && File::open(entry.path())
-        .is_ok_and(|file| flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok())
+    age.and_then(|at| at.elapsed().ok()).is_some_and(|age| age > PART_LIFETIME)
 }
 
 #[cfg(test)]

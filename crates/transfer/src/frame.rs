@@ -90,7 +90,7 @@ pub(crate) enum ReceiverMessage {
     Have { bytes: u64, hash: Option<String> },
     /// The file is there, with the announced size and modification time.
     Unchanged,
-    /// Another file is there, and is kept.
+    /// A file with another size or time is there, and is kept.
     Exists,
     /// Another transfer is receiving this file.
     Busy(String),
@@ -149,6 +149,12 @@ impl FrameStream {
     /// Limits the time without a frame from the peer, and without room for a frame to it.
     pub(crate) fn set_max_silence(&mut self, silence: Duration) {
         self.max_silence = Some(silence);
+    }
+
+    /// Fails if the transfer was stopped, or the connection has ended. Asked during long work.
+    pub(crate) fn check(&self) -> Result<(), TransferError> {
+        self.monitor.check_stopped()?;
+        self.socket.error().map_or(Ok(()), |error| Err(error.into()))
     }
 
     /// Sends a message.

@@ -16,7 +16,7 @@ pub struct ReceiveLimits {
     pub max_bytes: u64,
     /// Bytes of the file system that stay free.
     pub keep_free: u64,
-    /// Whether existing files with other content are replaced.
+    /// Whether existing files with another size or time are replaced.
     pub overwrite: bool,
 }
 

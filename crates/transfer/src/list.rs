@@ -1,14 +1,15 @@
 //! Listings: of a server's folder, and of what would be sent.
 
-use crate::client::{RetryPolicy, connect, disconnect};
+use crate::client::{RetryPolicy, connect, disconnect, resolve};
 use crate::error::{TransferError, WithPath};
 use crate::frame::{Entry, FrameStream, Operation, SenderMessage};
-use crate::manifest::{self, walk};
+use crate::manifest::{self, is_transferred, read_folder, walk};
 use crate::monitor::TransferMonitor;
-use crate::partial::is_part_name;
 use crate::text::printable;
 use dumbbell_udt::io::Settings;
 use std::fs;
+use std::io::ErrorKind;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -40,6 +41,16 @@ impl From<Entry> for ListedFile {
 /// If the server refuses or lists too much, or the connection fails.
 pub fn list(
     peer: &str,
+    path: &str,
+    settings: &Settings,
+    monitor: &Arc<TransferMonitor>,
+) -> Result<Vec<ListedFile>, TransferError> {
+    let addresses = resolve(peer)?;
+    list_once(&addresses, path, settings, monitor).map_err(|error| error.at(peer))
+}
+
+fn list_once(
+    peer: &[SocketAddr],
     path: &str,
     settings: &Settings,
     monitor: &Arc<TransferMonitor>,
@@ -94,7 +105,7 @@ pub fn manifest(
 
 /// The server's side of [`list`].
 pub(crate) fn serve_list(stream: &FrameStream, folder: &Path) -> Result<(), TransferError> {
-    for path in children(folder)? {
+    for path in children(folder)?.0 {
         let Ok(found) = fs::symlink_metadata(&path) else { continue };
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         stream.send(&SenderMessage::Entry(manifest::entry(name, &found)))?;
@@ -102,16 +113,21 @@ pub(crate) fn serve_list(stream: &FrameStream, folder: &Path) -> Result<(), Tran
     stream.send(&SenderMessage::Over)
 }
 
-/// Files and folders in a folder that can be transferred, in the order of names.
-pub(crate) fn children(folder: &Path) -> Result<Vec<PathBuf>, TransferError> {
-    let is_offered = |path: &PathBuf| {
-        let kind = fs::symlink_metadata(path).map(|found| found.is_file() || found.is_dir());
-        kind.unwrap_or(false) && !path.file_name().is_some_and(is_part_name)
-    };
-    let entries = fs::read_dir(folder).with_path(folder)?.flatten();
-    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(is_offered).collect();
-    paths.sort();
-    Ok(paths)
+/// What is in a folder, in the order of names: what can be transferred, and what is skipped.
+pub(crate) fn children(folder: &Path) -> Result<(Vec<PathBuf>, Vec<PathBuf>), TransferError> {
+    let mut found = (Vec::new(), Vec::new());
+    for path in read_folder(folder)? {
+        match fs::symlink_metadata(&path) {
+            // It was deleted meanwhile.
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            kind => {
+                let kind = kind.with_path(&path)?;
+                let is_offered = is_transferred(path.file_name().unwrap_or_default(), &kind);
+                if is_offered { found.0.push(path) } else { found.1.push(path) }
+            }
+        }
+    }
+    Ok(found)
 }
 
 #[cfg(test)]

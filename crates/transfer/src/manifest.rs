@@ -46,15 +46,33 @@ pub(crate) fn walk(
         }
         add(path, name.to_owned(), &found, &mut items, &mut left_out)?;
     }
-    if let [first, others @ ..] = &left_out[..] {
-        let others = match others.len() {
-            0 => String::new(),
-            count => format!(" and {count} more"),
-        };
-        let first = first.display();
-        monitor.log_event(&format!("skipped links, special and partial files: {first}{others}"));
-    }
+    log_skipped(&left_out, monitor);
     Ok(items)
+}
+
+/// Logs that files are not sent.
+pub(crate) fn log_skipped(files: &[PathBuf], monitor: &TransferMonitor) {
+    let [first, others @ ..] = files else { return };
+    let others = match others.len() {
+        0 => String::new(),
+        count => format!(" and {count} more"),
+    };
+    let first = first.display();
+    monitor.log_event(&format!("skipped links, special and partial files: {first}{others}"));
+}
+
+/// Paths of what is in a folder, in the order of names.
+pub(crate) fn read_folder(folder: &Path) -> Result<Vec<PathBuf>, TransferError> {
+    let inside = fs::read_dir(folder).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    let mut paths: Vec<PathBuf> =
+        inside.with_path(folder)?.iter().map(fs::DirEntry::path).collect();
+    paths.sort();
+    Ok(paths)
+}
+
+/// Whether something in a folder, which is called so, is transferred with it.
+pub(crate) fn is_transferred(name: &OsStr, found: &Metadata) -> bool {
+    (found.is_file() || found.is_dir()) && !is_part_name(name)
 }
 
 /// Time of last modification, ns since 1970.
@@ -84,13 +102,10 @@ fn add(
     if !found.is_dir() {
         return Ok(());
     }
-    let inside = fs::read_dir(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
-    let mut inside: Vec<PathBuf> = inside.with_path(path)?.iter().map(fs::DirEntry::path).collect();
-    inside.sort();
-    for path in inside {
+    for path in read_folder(path)? {
         let found = fs::symlink_metadata(&path).with_path(&path)?;
         let own = path.file_name().unwrap_or_default();
-        if !found.is_file() && !found.is_dir() || is_part_name(own) {
+        if !is_transferred(own, &found) {
             left_out.push(path);
             continue;
         }

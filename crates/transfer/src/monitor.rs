@@ -11,6 +11,8 @@ use std::time::Duration;
 /// Maximum number of events that are kept, and of names that are counted.
 const MAX_EVENTS: usize = 1000;
 const MAX_NAMES: usize = 1000;
+/// Maximum number of samples that are kept: those of half an hour at intervals of 100 ms.
+const MAX_SAMPLES: usize = 18_000;
 
 /// Shared handle by which another thread reads a transfer's progress and stops it.
 #[derive(Debug, Default)]
@@ -37,6 +39,9 @@ struct Inner {
     shown: Option<Arc<TransferMonitor>>,
     latest: Option<Statistics>,
     samples: Vec<Sample>,
+    /// One sample of `2^thinned` is kept, and how many came since the last one.
+    thinned: u32,
+    passed: u64,
     events: Vec<String>,
 }
 
@@ -106,7 +111,8 @@ impl TransferMonitor {
         }
     }
 
-    /// All samples.
+    /// The samples: all of the first half hour at intervals of 100 ms. In a longer transfer every other
+    /// one is dropped, and later ones are kept half as often, each time that there are too many.
     pub fn samples(&self) -> Vec<Sample> {
         let inner = self.inner();
         match inner.shown.clone() {
@@ -219,7 +225,7 @@ impl TransferMonitor {
         let connection = self.inner().samples.last().map_or(0, |last| last.connection + 1);
         std::thread::spawn(move || {
             while let (Some(monitor), Some(socket)) = (monitor.upgrade(), socket.upgrade()) {
-                monitor.sample(&socket, connection);
+                monitor.sample(&socket, connection, false);
                 drop((monitor, socket));
                 std::thread::sleep(interval);
             }
@@ -230,23 +236,45 @@ impl TransferMonitor {
     pub(crate) fn sample_final(&self, socket: &Socket) {
         let connection = self.inner().samples.last().map(|last| last.connection);
         if let Some(connection) = connection {
-            self.sample(socket, connection);
+            self.sample(socket, connection, true);
         }
     }
 
-    fn sample(&self, socket: &Socket, connection: u64) {
+    /// Samples a connection.
+    fn sample(&self, socket: &Socket, connection: u64, is_last: bool) {
         let statistics = socket.statistics();
         let mut internals = Vec::new();
         socket.inspect(&mut |shown| internals.push((shown.name, shown.value)));
-        let mut inner = self.inner();
-        inner.latest = Some(statistics);
-        inner.samples.push(Sample { statistics, internals, connection });
+        self.inner().keep(Sample { statistics, internals, connection }, is_last);
+    }
+}
+
+impl Inner {
+    fn keep(&mut self, sample: Sample, is_last: bool) {
+        self.latest = Some(sample.statistics);
+        self.passed += 1;
+        let is_first = self.samples.last().is_none_or(|last| last.connection != sample.connection);
+        if !is_first && !is_last && self.passed < 1 << self.thinned {
+            return;
+        }
+        self.passed = 0;
+        self.samples.push(sample);
+        if self.samples.len() == MAX_SAMPLES {
+            self.thinned += 1;
+            // The last one stays: its connection's number is in use.
+            let mut is_dropped = false;
+            self.samples.retain(|_| {
+                is_dropped = !is_dropped;
+                !is_dropped
+            });
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use dumbbell_udt::io::{Error, Listener, Settings};
 
     #[test]
     fn a_monitor_keeps_the_last_1000_events_and_the_first_1000_names() {
@@ -260,6 +288,24 @@ mod tests {
         assert_eq!((events.len(), &events[0][..], &events[999][..]), (1000, "500", "1499"));
         let names = monitor.progress().names;
         assert_eq!((names.len(), &names[0]), (1000, &("0".to_owned(), 2)));
+    }
+
+    #[test]
+    fn a_monitor_keeps_a_limited_number_of_samples() -> Result<(), Error> {
+        let listener = Listener::bind("127.0.0.1:0", &Settings::default())?;
+        let socket = Socket::connect(listener.local_addr(), &Settings::default())?;
+        let monitor = TransferMonitor::new();
+        let rows = 4 * MAX_SAMPLES as u64;
+        for row in 0..rows {
+            // The second connection begins when half of the time is over.
+            monitor.sample(&socket, row / (rows / 2), row == rows - 1);
+        }
+        let samples = monitor.samples();
+        assert!((MAX_SAMPLES / 2..MAX_SAMPLES).contains(&samples.len()), "{}", samples.len());
+        let first = samples.iter().filter(|sample| sample.connection == 0).count();
+        let share = first as f64 / samples.len() as f64;
+        assert!((share - 0.5).abs() < 0.01, "the first half of the time has {share} of them");
+        Ok(())
     }
 
     #[test]

@@ -10,7 +10,11 @@ use crate::frame::Entry;
 use crate::limits::ENTRY_BYTES;
 use crate::manifest::modified_ns;
 use blake3::Hasher;
+#[cfg(any(target_os = "linux", target_os = "macos"))]
+use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::fs::{FlockOperation, flock};
+#[cfg(any(target_os = "linux", target_os = "macos"))]
+use rustix::io::Errno;
 use std::ffi::OsStr;
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -60,8 +64,19 @@ pub(crate) enum Offer {
     Wanted(Box<Partial>),
     /// The file is there, with this size and modification time.
     Unchanged,
-    /// A different file is there.
+    /// A file with another size or time is there.
     Exists,
+}
+
+/// How offers are answered.
+pub(crate) struct OfferPolicy<'a> {
+    /// Whether other files are replaced.
+    pub(crate) overwrite: bool,
+    /// Whether the peer may know the hash of the file at the destination. From the hash of a short file its
+    /// content can be guessed.
+    pub(crate) tells_hash: bool,
+    /// Fails if hashing is to end.
+    pub(crate) check: &'a dyn Fn() -> Result<(), TransferError>,
 }
 
 impl Partial {
@@ -69,7 +84,7 @@ impl Partial {
     pub(crate) fn offer(
         entry: &Entry,
         destination: &Path,
-        overwrite: bool,
+        policy: &OfferPolicy<'_>,
     ) -> Result<Offer, TransferError> {
         let found = fs::symlink_metadata(destination).ok();
         let size = entry.size.unwrap_or(0);
@@ -81,14 +96,14 @@ impl Partial {
             if same_size && modified_ns(found) == entry.modified {
                 return Ok(Offer::Unchanged);
             }
-            if !overwrite {
+            if !policy.overwrite {
                 return Ok(Offer::Exists);
             }
         }
         let part = name(entry, destination);
-        let mut existing = Existing::hash(&part, false, size)?;
-        if existing.is_none() && same_size {
-            existing = Existing::hash(destination, true, size)?;
+        let mut existing = Existing::hash(&part, false, size, policy.check)?;
+        if existing.is_none() && same_size && policy.tells_hash {
+            existing = Existing::hash(destination, true, size, policy.check)?;
         }
         Ok(Offer::Wanted(Box::new(Partial {
             entry: entry.clone(),
@@ -208,16 +223,20 @@ impl Partial {
             let _ = file.set_permissions(mode).and_then(|()| file.set_modified(modified));
             return Ok(true);
         }
+        let part = self.part.clone();
         let file = self.open(folders)?;
         let done = file.set_permissions(mode).and_then(|()| file.set_modified(modified));
         let done = done.and_then(|()| file.sync_all());
-        done.with_path(&self.part)?;
+        let is_there = is_at(file, &part);
+        done.with_path(&part)?;
+        if !is_there {
+            let why = format!("the partial file of {} was removed or replaced", self.entry.path);
+            return Err(TransferError::Busy(why));
+        }
         if overwrite {
             fs::rename(&self.part, &self.destination).with_path(&self.destination)?;
         } else {
-            // Unlike a renamed file, a link never replaces one that appeared meanwhile.
-            fs::hard_link(&self.part, &self.destination).with_path(&self.destination)?;
-            fs::remove_file(&self.part).with_path(&self.part)?;
+            move_without_replacing(&part, &self.destination).with_path(&self.destination)?;
         }
         folders.remove_parts(&self.destination, &prefix(&self.destination));
         Ok(true)
@@ -226,14 +245,18 @@ impl Partial {
 
 impl Existing {
     /// Hashes at most `size` bytes of a file; `None` if it is absent or empty.
-    fn hash(path: &Path, complete: bool, size: u64) -> Result<Option<Existing>, TransferError> {
+    fn hash(
+        path: &Path,
+        complete: bool,
+        size: u64,
+        check: &dyn Fn() -> Result<(), TransferError>,
+    ) -> Result<Option<Existing>, TransferError> {
         let Ok(mut file) = File::open(path) else { return Ok(None) };
         let found = file.metadata().with_path(path)?;
         if !found.is_file() || found.len() == 0 || size == 0 {
             return Ok(None);
         }
-        let mut hasher = Hasher::new();
-        let bytes = io::copy(&mut (&mut file).take(size), &mut hasher).with_path(path)?;
+        let (hasher, bytes) = hash(&mut file, size, path, check)?;
         Ok(Some(Existing { complete, bytes, hasher, identity: identity(&found) }))
     }
 
@@ -243,16 +266,57 @@ impl Existing {
     }
 }
 
+/// Hashes at most `size` bytes of an open file. Returns how many there were.
+///
+/// # Errors
+/// If the file cannot be read, or `check`, which is asked before each piece, fails.
+pub(crate) fn hash(
+    file: &mut File,
+    size: u64,
+    path: &Path,
+    check: &dyn Fn() -> Result<(), TransferError>,
+) -> Result<(Hasher, u64), TransferError> {
+    const PIECE: u64 = 1 << 20;
+    let (mut hasher, mut bytes) = (Hasher::new(), 0);
+    loop {
+        check()?;
+        let piece = PIECE.min(size - bytes);
+        let read = io::copy(&mut (&mut *file).take(piece), &mut hasher).with_path(path)?;
+        bytes += read;
+        if read < piece || bytes == size {
+            return Ok((hasher, bytes));
+        }
+    }
+}
+
+/// Renames a file; fails if there is one of the new name, even if it has appeared a moment before.
+fn move_without_replacing(from: &Path, to: &Path) -> io::Result<()> {
+    #[cfg(any(target_os = "linux", target_os = "macos"))]
+    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+        // The file system or the kernel cannot.
+        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {}
+        done => return Ok(done?),
+    }
+    // Unlike a renamed file, a link never replaces another one. Some file systems have none.
+    fs::hard_link(from, to)?;
+    fs::remove_file(from)
+}
+
 /// Inode, length and modification time.
 fn identity(found: &Metadata) -> (u64, u64, u64) {
     (found.ino(), found.len(), modified_ns(found))
 }
 
 /// Locks an open partial file; `None` if another transfer has the lock, or has completed the file.
-fn lock(file: &File, path: &Path) -> Option<()> {
+pub(crate) fn lock(file: &File, path: &Path) -> Option<()> {
     flock(file, FlockOperation::NonBlockingLockExclusive).ok()?;
+    is_at(file, path).then_some(())
+}
+
+/// Whether a path leads to an open file.
+fn is_at(file: &File, path: &Path) -> bool {
     let inode = |found: io::Result<Metadata>| found.ok().map(|found| found.ino());
-    (inode(file.metadata()) == inode(fs::metadata(path))).then_some(())
+    inode(file.metadata()).is_some_and(|open| Some(open) == inode(fs::symlink_metadata(path)))
 }
 
 /// The process's umask when this was called first.
@@ -300,6 +364,21 @@ pub(crate) fn prefix_of_part(name: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_that_has_appeared_meanwhile_is_not_replaced() -> io::Result<()> {
+        let folder = tempfile::tempdir()?;
+        let [from, to] = ["from", "to"].map(|name| folder.path().join(name));
+        fs::write(&from, "new")?;
+        fs::write(&to, "own")?;
+        let refused = move_without_replacing(&from, &to).map_err(|error| error.kind());
+        assert_eq!(refused, Err(io::ErrorKind::AlreadyExists));
+        assert_eq!((fs::read(&from)?, fs::read(&to)?), (b"new".to_vec(), b"own".to_vec()));
+        fs::remove_file(&to)?;
+        move_without_replacing(&from, &to)?;
+        assert_eq!((from.exists(), fs::read(&to)?), (false, b"new".to_vec()));
+        Ok(())
+    }
 
     #[test]
     fn the_name_of_a_part_tells_whose_part_it_is() {

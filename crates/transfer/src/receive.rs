@@ -4,7 +4,7 @@ use crate::error::{FileNames, TransferError, WithPath};
 use crate::folders::Folders;
 use crate::frame::{Entry, Frame, FrameStream, MAX_OUTSTANDING, ReceiverMessage, SenderMessage};
 use crate::limits::Quota;
-use crate::partial::{Offer, Partial};
+use crate::partial::{Offer, OfferPolicy, Partial};
 use crate::safe_path::resolve_for_write;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs;
@@ -55,7 +55,7 @@ impl Accepted {
     }
 }
 
-/// Receives files into a folder. Damaged files are deleted and reported to the sender, as is a local
+/// Receives files into a folder. `tells_hashes`: whether the peer may know the hashes of files in it. Damaged files are deleted and reported to the sender, as is a local
 /// error that ends the transfer.
 ///
 /// # Errors
@@ -66,8 +66,9 @@ pub(crate) fn receive_files(
     root: &Path,
     accepted: Accepted,
     quota: &Quota,
+    tells_hashes: bool,
 ) -> Result<(), TransferError> {
-    let result = receive_all(stream, root, accepted, quota);
+    let result = receive_all(stream, root, accepted, quota, tells_hashes);
     let last = match &result {
         Err(TransferError::Busy(why)) => Some(ReceiverMessage::Busy(why.clone())),
         Err(error) if error.is_local() => Some(ReceiverMessage::Refused(error.to_string())),
@@ -83,6 +84,7 @@ fn receive_all(
     root: &Path,
     accepted: Accepted,
     quota: &Quota,
+    tells_hashes: bool,
 ) -> Result<(), TransferError> {
     stream.monitor().start(0, 0);
     fs::create_dir_all(root).with_path(root)?;
@@ -91,6 +93,7 @@ fn receive_all(
         root: &root,
         accepted,
         quota,
+        tells_hashes,
         folders: Folders::new(&root, quota),
         requested: VecDeque::new(),
         damaged: Vec::new(),
@@ -124,6 +127,8 @@ struct FileReceiver<'a> {
     root: &'a Path,
     accepted: Accepted,
     quota: &'a Quota,
+    /// Whether the peer may know the hashes of files that are there.
+    tells_hashes: bool,
     folders: Folders<'a>,
     /// Requested files in order. Received data belongs to the first.
     requested: VecDeque<Partial>,
@@ -151,7 +156,12 @@ impl FileReceiver<'_> {
             return Err(TransferError::Protocol("too many files are announced at once".to_owned()));
         }
         stream.monitor().add_expected(1, size);
-        match Partial::offer(entry, &destination, self.quota.overwrites())? {
+        let policy = OfferPolicy {
+            overwrite: self.quota.overwrites(),
+            tells_hash: self.tells_hashes,
+            check: &|| stream.check(),
+        };
+        match Partial::offer(entry, &destination, &policy)? {
             Offer::Unchanged => {
                 stream.monitor().skip_file(&entry.path, size);
                 stream.send(&ReceiverMessage::Unchanged)

@@ -3,11 +3,12 @@
 use crate::error::{FileNames, TransferError, WithPath};
 use crate::frame::{CHUNK, FrameStream, MAX_OUTSTANDING, ReceiverMessage, SenderMessage};
 use crate::manifest::{SourceFile, modified_ns};
+use crate::partial::hash as hash_file;
 use blake3::Hasher;
 use dumbbell_udt::io::Error;
 use std::collections::VecDeque;
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{Read, Seek, SeekFrom};
 
 /// Sends files. A local error that ends the transfer is reported to the receiver.
 ///
@@ -94,11 +95,11 @@ fn send_file(
     let mut hasher = Hasher::new();
     let mut offset = 0;
     if have > 0 && have <= size {
-        io::copy(&mut (&mut file).take(have), &mut hasher).with_path(&item.path)?;
-        if hash.as_deref() == Some(hasher.finalize().to_hex().as_str()) {
-            offset = have;
+        let check = || stream.check();
+        let (there, _) = hash_file(&mut file, have, &item.path, &check)?;
+        if hash.as_deref() == Some(there.finalize().to_hex().as_str()) {
+            (hasher, offset) = (there, have);
         } else {
-            hasher = Hasher::new();
             file.seek(SeekFrom::Start(0)).with_path(&item.path)?;
         }
     }

@@ -6,7 +6,7 @@ use crate::error::{TransferError, WithPath};
 use crate::frame::{FrameStream, Operation, Request, Response, SenderMessage, VERSION};
 use crate::limits::{Quota, ReceiveLimits};
 use crate::list::{children, serve_list};
-use crate::manifest::walk;
+use crate::manifest::{log_skipped, walk};
 use crate::monitor::{Progress, TransferMonitor};
 use crate::receive::{Accepted, receive_files};
 use crate::safe_path::resolve;
@@ -126,7 +126,7 @@ fn bind(local: &str, settings: &Settings) -> Result<Listener, TransferError> {
             {
                 thread::sleep(POLL_INTERVAL / 4);
             }
-            other => return Ok(other?),
+            other => return other.map_err(|error| TransferError::from(error).at(local)),
         }
     }
 }
@@ -224,7 +224,8 @@ impl Server {
                     self.monitor.show(monitor);
                 }
                 stream.send(&ready)?;
-                receive_files(&mut stream, &self.root, Accepted::All, &self.quota)
+                let may_read = self.config.allow_pull;
+                receive_files(&mut stream, &self.root, Accepted::All, &self.quota, may_read)
                     .map(|()| "received")
             }
             Operation::Bench => {
@@ -265,7 +266,7 @@ impl Server {
         ready: &Response,
         paths: Vec<String>,
     ) -> Result<&'static str, TransferError> {
-        let paths = match resolve_requested(&self.root, paths) {
+        let paths = match resolve_requested(&self.root, paths, stream.monitor()) {
             Ok(paths) => paths,
             Err(why) => return refuse(stream, why),
         };
@@ -311,7 +312,11 @@ fn summary(what: &str, progress: &Progress) -> String {
 
 /// Resolves the requested paths without duplicates, by which a short request could cause an unlimited
 /// number of files.
-fn resolve_requested(root: &Path, paths: Vec<String>) -> Result<Vec<PathBuf>, String> {
+fn resolve_requested(
+    root: &Path,
+    paths: Vec<String>,
+    monitor: &TransferMonitor,
+) -> Result<Vec<PathBuf>, String> {
     let paths: BTreeSet<&str> = paths.iter().map(|path| path.trim_end_matches('/')).collect();
     let (mut real, mut named) = (Vec::new(), Vec::new());
     for path in paths {
@@ -322,7 +327,11 @@ fn resolve_requested(root: &Path, paths: Vec<String>) -> Result<Vec<PathBuf>, St
     real.sort();
     match real.windows(2).find(|pair| pair[1].starts_with(&pair[0])) {
         // The folder itself has no name, its contents have.
-        None if real == [root] => children(root).map_err(|error| error.to_string()),
+        None if real == [root] => {
+            let (paths, skipped) = children(root).map_err(|error| error.to_string())?;
+            log_skipped(&skipped, monitor);
+            Ok(paths)
+        }
         None => Ok(named),
         Some(pair) => {
             let [outer, inner] = [0, 1].map(|at| pair[at].strip_prefix(root).unwrap_or(&pair[at]));

@@ -6,7 +6,8 @@
 
 use crate::seq::{MessageNumber, Seq};
 
-/// IPv4 and UDP headers, bytes. UDT4 uses the same number for IPv6.
+/// IPv4 and UDP headers, bytes. UDT4 uses the same number for IPv6; sockets therefore agree on a smaller
+/// MSS there.
 pub const IP_UDP_HEADER: u32 = 28;
 /// UDT header, bytes.
 pub const HEADER: u32 = 16;

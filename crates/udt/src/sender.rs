@@ -15,6 +15,8 @@ mod feedback;
 use crate::config::SYN;
 use crate::loss_list::SendLossList;
 use crate::packet::{DataHeader, DropRequest, Packet};
+#[cfg(feature = "io")]
+use crate::send_buffer::SendBuffer;
 use crate::seq::{Seq, SequenceSpace};
 use crate::source::{MessageRange, Source};
 use dumbbell_cc::{
@@ -73,6 +75,9 @@ pub(crate) struct Sender {
     unsent: u32,
     /// Whether losses of the current NAK were reported to the algorithm.
     nak_reported: bool,
+    /// When a NAK last came, and how many packets its further parts may name: all parts of a datagram
+    /// together no more than are unacknowledged.
+    nak_left: (Time, u64),
     rate: RateSampler,
     /// Smoothed arrival rate and capacity from full ACKs, packets/s.
     arrival_rate: u32,
@@ -170,6 +175,7 @@ impl Sender {
             episode_end: 0,
             unsent: 0,
             nak_reported: false,
+            nak_left: (now, 0),
             rate: RateSampler::new(now),
             // UDT4's initial values.
             arrival_rate: 16,
@@ -242,6 +248,13 @@ impl Sender {
     /// Index of the packet with this sequence number.
     pub(crate) fn index_of(&self, seq: Seq) -> Option<u64> {
         self.sequence_space.index_near(seq, self.acked)
+    }
+
+    /// Frees the buffers of a sender that is not polled any more.
+    #[cfg(feature = "io")]
+    pub(crate) fn free_buffers(&mut self) {
+        self.source = Source::Queue(SendBuffer::new(self.limits.payload, 0));
+        (self.in_flight, self.losses) = Default::default();
     }
 
     /// New data may be available.

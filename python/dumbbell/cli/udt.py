@@ -43,6 +43,15 @@ Retries = Annotated[
     int, Option(min=0, max=1_000_000, help="How often to try again without progress.")
 ]
 Out = Annotated[Path | None, options.out("Result folder for what was measured; default: none.")]
+Mss = Annotated[
+    int | None,
+    Option(
+        metavar="BYTES",
+        min=92,
+        max=65_535,
+        help="Longest packets of both sides, IP's header included, such as the path's MTU.",
+    ),
+]
 Port = Annotated[int, Option(min=0, max=65_535, help="Port of the server.")]
 Insecure = Annotated[
     bool, Option("--insecure", help="Without a key, listen for every host, not for this one only.")
@@ -64,6 +73,7 @@ def serve(
     port: Port = 9000,
     cc: Cc = "udt",
     key: KeyFile = None,
+    mss: Mss = None,
     insecure: Insecure = False,
     max_bytes: MaxBytes = None,
     keep_free: KeepFree = None,
@@ -81,7 +91,7 @@ def serve(
             allow=allow,
             insecure=insecure,
             limits=_limits(max_bytes, keep_free, no_overwrite),
-            settings=_settings(cc, key),
+            settings=_settings(cc, key, mss),
             clients=clients,
             observe=_tell_events,
         )
@@ -97,6 +107,7 @@ def send(
     port: Port = 9000,
     cc: Cc = "udt",
     key: KeyFile = None,
+    mss: Mss = None,
     retries: Retries = 5,
     out: Out = None,
     overwrite: options.Overwrite = False,
@@ -116,7 +127,7 @@ def send(
             _print_listing(_core.udt_manifest(paths), json=json)
             return
         host, number = _host(host, port)
-        settings = _settings(cc, key)
+        settings = _settings(cc, key, mss)
         report = udt.send(
             paths, host, number, into=into, settings=settings, retries=retries, observe=observe
         )
@@ -132,6 +143,7 @@ def recv(
     into: Annotated[Path, Option(help="Folder for what is received.")] = Path(),
     port: Port = 9000,
     key: KeyFile = None,
+    mss: Mss = None,
     insecure: Insecure = False,
     max_bytes: MaxBytes = None,
     keep_free: KeepFree = None,
@@ -144,7 +156,8 @@ def recv(
     """Receive files of a server, at its --cc. Without HOST, wait for one `dumbbell udt send`."""
     from dumbbell import udt
 
-    settings, limits = _settings("udt", key), _limits(max_bytes, keep_free, no_overwrite)
+    settings = _settings("udt", key, mss)
+    limits = _limits(max_bytes, keep_free, no_overwrite)
     if what and len(what) < 2:
         raise DumbbellError("recv: names no file; write the host first and then what to take of it")
     try:
@@ -169,6 +182,7 @@ def ls(
     path: Annotated[str, Argument(metavar="PATH", help="Folder in the server's folder.")] = ".",
     port: Port = 9000,
     key: KeyFile = None,
+    mss: Mss = None,
     json: options.Json = False,
 ) -> None:
     """List a folder of a server."""
@@ -176,7 +190,7 @@ def ls(
 
     name, number = _host(host, port)
     with _session():
-        found = udt.listing(name, path, number, settings=_settings("udt", key))
+        found = udt.listing(name, path, number, settings=_settings("udt", key, mss))
     _print_listing(found, json=json)
 
 
@@ -187,6 +201,7 @@ def bench(
     duration: Annotated[str, Option(help="For how long each of them sends.")] = "10 s",
     port: Port = 9000,
     key: KeyFile = None,
+    mss: Mss = None,
     out: Out = None,
     overwrite: options.Overwrite = False,
     json: options.Json = False,
@@ -201,7 +216,7 @@ def bench(
     reports: dict[str, tuple[str, Report]] = {}
     with _session(out, overwrite):
         for algorithm in options.split_algorithms(cc):
-            settings = _settings(algorithm, key)
+            settings = _settings(algorithm, key, mss)
             with _progress(algorithm, length) as observe:
                 report = udt.bench(host, number, seconds=length, settings=settings, observe=observe)
             reports[algorithm] = (algorithm, report)
@@ -249,13 +264,14 @@ def _limits(max_bytes: str | None, keep_free: str | None, no_overwrite: bool) ->
     return udt.Limits(max_bytes=most, keep_free=free, overwrite=not no_overwrite)
 
 
-def _settings(cc: str, key: Path | None) -> Settings:
+def _settings(cc: str, key: Path | None, mss: int | None) -> Settings:
     from dumbbell import _core, udt
 
     with _naming("--cc"):
         _core.check_algorithm(cc)
     with _naming(f"--key: {key}"):
-        return udt.Settings(cc=cc, key=None if key is None else _core.udt_read_key(key))
+        secret = None if key is None else _core.udt_read_key(key)
+    return udt.Settings(cc=cc, key=secret, options={} if mss is None else {"mss": mss})
 
 
 @contextmanager

@@ -40,7 +40,7 @@ class Limits:
         max_bytes: Maximum bytes of data in all, of all clients of a server; None for no limit. Each
             new file and folder counts as at least 4096 bytes.
         keep_free: Bytes of the file system that stay free.
-        overwrite: Whether existing files with other content are replaced.
+        overwrite: Whether existing files with another size or time are replaced.
     """
 
     max_bytes: int | None = None

@@ -1,6 +1,6 @@
 //! Transfers of files over UDT.
 
-use super::{duration, raise, settings, values};
+use super::{duration, raise, raise_at, settings, values};
 use dumbbell_transfer::{
     BenchLimit, ListedFile, ReceiveLimits, RetryPolicy, ServerConfig, TransferError,
 };
@@ -24,8 +24,11 @@ create_exception!(
 fn raise_transfer(error: TransferError) -> PyErr {
     let text = error.to_string();
     match error {
-        TransferError::Connection(Error::Key) => TransferRefusedError::new_err(text),
+        TransferError::Connection(Error::Key) | TransferError::At { error: Error::Key, .. } => {
+            TransferRefusedError::new_err(text)
+        }
         TransferError::Connection(error) => raise(error),
+        TransferError::At { address, error } => raise_at(&address, error),
         TransferError::Damaged(_) => TransferDamagedError::new_err(text),
         TransferError::Busy(_) => PyOSError::new_err(text),
         TransferError::Refused(_)

@@ -39,7 +39,9 @@ impl Server {
             }
             // A previous server has not released the port yet.
             let ended = thread.join().expect("no panic");
-            let Err(TransferError::Connection(Error::Io(_))) = ended else { panic!("{ended:?}") };
+            let Err(TransferError::At { error: Error::Io(_), .. }) = ended else {
+                panic!("{ended:?}")
+            };
         }
     }
 

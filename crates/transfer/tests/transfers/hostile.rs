@@ -53,6 +53,10 @@ impl Peer {
         true
     }
 
+    fn give(&self, data: &[u8]) {
+        self.frame(data.len() as u32 | 1 << 31, data);
+    }
+
     fn offer_folder(&self, path: &str) {
         self.say(&format!(
             r#"{{"entry":{{"path":"{path}","size":null,"modified":1,"mode":493}}}}"#
@@ -140,6 +144,106 @@ fn offers_without_data_write_nothing() {
     assert_eq!(fs::read(there.path().join("victim")).ok(), Some(victim));
 }
 
+/// A file of 1 TB, which takes minutes to be hashed, and no room.
+fn write_endless(path: &Path) {
+    fs::File::create(path).and_then(|file| file.set_len(1 << 40)).expect("there are sparse files");
+}
+
+/// Waits for an event of a server with this text.
+fn wait_for(server: &Server, text: &str) {
+    while !server.monitor.take_events().iter().any(|event| event.contains(text)) {
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn hashing_ends_when_the_server_is_stopped_or_the_client_is_gone() {
+    let there = folder();
+    write_endless(&there.path().join("file"));
+    for is_offered in [true, false] {
+        let ask = |server: &Server| {
+            if is_offered {
+                let peer = Peer::requesting(server, r#""push""#);
+                peer.offer("file", 1 << 40, 1);
+                return peer;
+            }
+            let peer = Peer::requesting(server, r#"{"pull":["file"]}"#);
+            assert!(peer.hear().contains("entry"));
+            peer.say(&format!(r#"{{"have":{{"bytes":{},"hash":"0"}}}}"#, 1u64 << 40));
+            peer
+        };
+        let server = Server::of(there.path(), &settings());
+        drop(ask(&server));
+        wait_for(&server, &Error::PeerClosed.to_string());
+        let _peer = ask(&server);
+        thread::sleep(Duration::from_millis(100));
+        server.monitor.stop();
+        wait_for(&server, "the transfer was stopped");
+    }
+}
+
+#[test]
+fn a_client_that_may_only_send_learns_no_hash_of_a_file() {
+    let (here, there) = (folder(), folder());
+    let secret = b"pin=4711";
+    write(&there.path().join("file"), secret);
+    let config = ServerConfig { allow_pull: false, ..patient() };
+    let server = Server::start(there.path(), &free_address(), &settings(), config);
+    let peer = Peer::requesting(&server, r#""push""#);
+    peer.offer("file", secret.len() as u64, 1);
+    assert_eq!(peer.hear(), r#"{"have":{"bytes":0,"hash":null}}"#);
+    // The same content is transferred again.
+    let file = [write(&here.path().join("file"), secret)];
+    push(&server.address, &file, None, &settings(), quick(), &Arc::default()).expect("it arrives");
+    assert_eq!(fs::read(there.path().join("file")).ok(), Some(secret.to_vec()));
+}
+
+#[test]
+fn a_part_in_use_outlives_the_end_of_another_transfer_of_its_file() {
+    let (here, there) = (folder(), folder());
+    let file = [write(&here.path().join("file"), &data(1000, 1))];
+    let server = Server::of(there.path(), &settings());
+    let peer = Peer::requesting(&server, r#""push""#);
+    let own = data(2000, 2);
+    peer.offer("file", 2000, 1);
+    assert!(peer.hear().contains("have"));
+    peer.say(r#"{"begin":0}"#);
+    peer.give(&own[..1000]);
+    while names(there.path()).is_empty() {
+        thread::yield_now();
+    }
+    push(&server.address, &file, None, &settings(), quick(), &Arc::default()).expect("it arrives");
+    assert_eq!(fs::read(there.path().join("file")).ok(), Some(data(1000, 1)));
+    peer.give(&own[1000..]);
+    peer.say(&format!(r#"{{"end":"{}"}}"#, blake3::hash(&own).to_hex()));
+    peer.say(r#""over""#);
+    assert_eq!(peer.hear(), r#"{"done":[]}"#);
+    assert_eq!(fs::read(there.path().join("file")).ok(), Some(own));
+    assert_eq!(names(there.path()), ["file"]);
+}
+
+#[test]
+fn a_part_that_is_gone_at_the_end_is_received_again() {
+    let there = folder();
+    let server = Server::of(there.path(), &settings());
+    let peer = Peer::requesting(&server, r#""push""#);
+    peer.offer("file", 1000, 1);
+    assert!(peer.hear().contains("have"));
+    peer.say(r#"{"begin":0}"#);
+    peer.give(&data(500, 1));
+    let part = loop {
+        if let Some(part) = names(there.path()).pop() {
+            break there.path().join(part);
+        }
+    };
+    fs::remove_file(&part).expect("it is ours");
+    fs::write(&part, b"another's").expect("there is room");
+    peer.give(&data(1000, 1)[500..]);
+    peer.say(&format!(r#"{{"end":"{}"}}"#, blake3::hash(&data(1000, 1)).to_hex()));
+    assert!(peer.hear().starts_with(r#"{"busy":"the partial file of file was removed"#));
+    assert!(!there.path().join("file").exists());
+}
+
 #[test]
 fn a_client_has_at_most_64_open_offers() {
     let there = folder();
@@ -216,7 +320,10 @@ fn a_server_that_falls_silent_or_reads_nothing_is_left() {
                 peer
             });
             let done = push(&address, &file, None, &settings(), policy, &Arc::default());
-            assert!(matches!(done, Err(TransferError::Connection(Error::TimedOut))), "{done:?}");
+            assert!(
+                matches!(done, Err(TransferError::At { error: Error::TimedOut, .. })),
+                "{done:?}"
+            );
             drop(serving.join());
         });
     }

@@ -6,6 +6,8 @@ use crate::packet::{DataHeader, Packet};
 use crate::receive_buffer::ReceiveBuffer;
 #[cfg(feature = "io")]
 use crate::seq::Seq;
+#[cfg(feature = "io")]
+use crate::sink::ByteCounter;
 use crate::sink::Sink;
 use crate::source::Source;
 use dumbbell_units::{Span, Time};
@@ -120,6 +122,15 @@ impl Connection {
     /// Payload of a full packet, bytes; 0 before the connection is established.
     pub fn max_payload(&self) -> usize {
         self.established.as_ref().map_or(0, |established| established.sender.max_payload())
+    }
+
+    /// Frees the buffers of a connection that is neither polled nor read any more.
+    #[cfg(feature = "io")]
+    pub(crate) fn free_buffers(&mut self) {
+        if let Some(established) = &mut self.established {
+            established.sender.free_buffers();
+            established.receiver.sink = Sink::Count(ByteCounter::new(0));
+        }
     }
 
     /// Whether queued data is not acknowledged yet.

@@ -3,7 +3,7 @@
 
 use super::error::Error;
 use super::settings::Settings;
-use super::shared::{SharedConnection, Statistics};
+use super::shared::{SharedConnection, Statistics, Wait};
 use super::socket::{Socket, try_recv, try_send, wake_threshold};
 use crate::connection::SendError;
 use crate::handshake::Role;
@@ -14,7 +14,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// An asynchronous [`Socket`]. Dropping it closes the connection.
+/// An asynchronous [`Socket`], usable by several tasks at once. Dropping it closes the connection.
 pub struct AsyncSocket(Socket);
 
 /// An asynchronous [`Listener`](super::Listener).
@@ -46,7 +46,7 @@ impl AsyncListener {
         self.0.local_addr()
     }
 
-    /// Accepts the next connection.
+    /// Accepts the next connection. Several tasks may wait for one.
     pub async fn accept(&self) -> AsyncSocket {
         poll_fn(|context| match self.0.poll_accept(context.waker()) {
             Some(socket) => Poll::Ready(AsyncSocket(socket)),
@@ -87,7 +87,7 @@ impl AsyncSocket {
             match state.error() {
                 Some(error) => return Poll::Ready(Err(error)),
                 None if state.is_ready() => return Poll::Ready(Ok(())),
-                None => SharedConnection::register(&mut state, context.waker(), Some(1)),
+                None => SharedConnection::register(&mut state, context.waker(), Wait::Write(1)),
             }
             Poll::Pending
         })
@@ -114,7 +114,11 @@ impl AsyncSocket {
             let now = shared.now();
             match state.engine.send_message(now, bytes, None, in_order) {
                 Err(SendError::Full) => {
-                    SharedConnection::register(&mut state, context.waker(), Some(bytes.len()));
+                    SharedConnection::register(
+                        &mut state,
+                        context.waker(),
+                        Wait::Write(bytes.len()),
+                    );
                     Poll::Pending
                 }
                 other => {
@@ -142,7 +146,7 @@ impl AsyncSocket {
                 Some(Error::PeerClosed) => Poll::Ready(Ok(None)),
                 Some(error) => Poll::Ready(Err(error)),
                 None => {
-                    SharedConnection::register(&mut state, context.waker(), None);
+                    SharedConnection::register(&mut state, context.waker(), Wait::Read);
                     Poll::Pending
                 }
             }
@@ -162,11 +166,14 @@ impl AsyncRead for AsyncSocket {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        if buffer.remaining() == 0 {
+            return Poll::Ready(Ok(()));
+        }
         let mut state = self.0.shared.lock();
         match try_recv(&self.0.shared, &mut state, buffer.initialize_unfilled())? {
             Some(read) => buffer.advance(read),
             None => {
-                SharedConnection::register(&mut state, context.waker(), None);
+                SharedConnection::register(&mut state, context.waker(), Wait::Read);
                 return Poll::Pending;
             }
         }
@@ -188,7 +195,7 @@ impl AsyncWrite for AsyncSocket {
             Some(sent) => Poll::Ready(Ok(sent)),
             None => {
                 let wanted = wake_threshold(&state, bytes.len());
-                SharedConnection::register(&mut state, context.waker(), Some(wanted));
+                SharedConnection::register(&mut state, context.waker(), Wait::Write(wanted));
                 Poll::Pending
             }
         }
@@ -207,7 +214,7 @@ impl AsyncWrite for AsyncSocket {
         shared.start_close(&mut state, shared.linger);
         match state.closed() {
             None => {
-                SharedConnection::register(&mut state, context.waker(), None);
+                SharedConnection::register(&mut state, context.waker(), Wait::Close);
                 Poll::Pending
             }
             Some(result) => Poll::Ready(Ok(result?)),

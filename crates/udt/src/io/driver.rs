@@ -7,7 +7,7 @@
 
 pub(super) mod socket_table;
 
-use super::batch::{GroBatch, ReceiveBatch, SendBatch, Space, send_one};
+use super::batch::{GroBatch, ReceiveBatch, SendBatch, Space, Unsent, send_one};
 use super::clock::span;
 use super::crypto::Decrypted;
 use super::listener::ListenerState;
@@ -46,8 +46,8 @@ pub(super) struct Driver {
     due: Vec<Arc<SharedConnection>>,
     /// Connections that have ended since the last transmission.
     closing: Vec<u32>,
-    /// The kernel's send buffer is full.
-    send_blocked: bool,
+    /// The connection of `outgoing`, if the kernel's send buffer was full.
+    blocked: Option<Arc<SharedConnection>>,
 }
 
 /// Binds a UDP socket to `local` and requests buffers of `buffer` bytes.
@@ -72,7 +72,6 @@ impl Driver {
         (handle, wake_rx): (Arc<DriverHandle>, UnixStream),
         listener: Option<ListenerState>,
     ) -> Driver {
-        let outgoing = SendBatch::new(state.max_gso_segments());
         Driver {
             udp,
             state,
@@ -80,13 +79,13 @@ impl Driver {
             wake_rx,
             sockets: SocketTable::default(),
             listener,
-            outgoing,
+            outgoing: SendBatch::new(),
             incoming: ReceiveBatch::new(),
             scratch: Vec::new(),
             dirty: Vec::new(),
             due: Vec::new(),
             closing: Vec::new(),
-            send_blocked: false,
+            blocked: None,
         }
     }
 
@@ -153,17 +152,27 @@ impl Driver {
 
     /// Sends the packets that are due. Returns the time of the next ones.
     fn transmit(&mut self) -> Time {
-        if self.send_blocked && self.outgoing.send(&self.udp, &self.state).is_err() {
-            return Time::MAX;
-        }
-        self.send_blocked = false;
         let now = self.handle.clock.now();
+        if let Some(shared) = self.blocked.take() {
+            match self.outgoing.send(&self.udp, &self.state) {
+                Ok(()) => {}
+                Err(Unsent::Blocked) => {
+                    self.blocked = Some(shared);
+                    return Time::MAX;
+                }
+                Err(Unsent::TooLong(bytes)) => {
+                    fail(&shared, Failure::TooLong(bytes), now);
+                    self.sockets.schedule_now(shared.id);
+                }
+            }
+        }
         self.due.clear();
         self.sockets.collect_due(now, &mut self.due);
         for shared in &self.due {
             shared.clear_dirty();
             let mut state = shared.lock();
-            self.outgoing.begin(shared.peer);
+            // Fewer once the kernel has refused a batch.
+            self.outgoing.begin(shared.peer, self.state.max_gso_segments());
             let space = collect_packets(
                 &mut state,
                 now,
@@ -184,9 +193,16 @@ impl Driver {
             if over {
                 self.closing.push(shared.id);
             }
-            if !self.outgoing.is_empty() && self.outgoing.send(&self.udp, &self.state).is_err() {
-                self.send_blocked = true;
-                return Time::MAX;
+            match self.outgoing.send(&self.udp, &self.state) {
+                Ok(()) => {}
+                Err(Unsent::Blocked) => {
+                    self.blocked = Some(shared.clone());
+                    return Time::MAX;
+                }
+                Err(Unsent::TooLong(bytes)) => {
+                    fail(shared, Failure::TooLong(bytes), now);
+                    self.sockets.schedule_now(shared.id);
+                }
             }
         }
         self.due.clear();
@@ -205,7 +221,7 @@ impl Driver {
         if left.is_zero() || !self.handle.prepare_sleep(self.listener.is_some()) {
             return;
         }
-        let write = if self.send_blocked { PollFlags::OUT } else { PollFlags::empty() };
+        let write = if self.blocked.is_some() { PollFlags::OUT } else { PollFlags::empty() };
         let mut wanted = [
             PollFd::new(&self.udp, PollFlags::IN | write),
             PollFd::new(&self.wake_rx, PollFlags::IN),
@@ -222,6 +238,14 @@ impl Driver {
             let _ = self.wake_rx.read(&mut [0; 64]);
         }
     }
+}
+
+/// Lets a connection fail, unless it has already. Its next poll tells the peer.
+fn fail(shared: &SharedConnection, why: Failure, now: Time) {
+    let mut state = shared.lock();
+    state.failed.get_or_insert(why);
+    state.engine.close_by(now);
+    shared.notify_waiters(&mut state, now);
 }
 
 /// Dispatches received packets to connections and the listener.

@@ -38,6 +38,9 @@ pub enum Error {
     /// This end has closed the connection.
     #[error("the connection is closed")]
     Closed,
+    /// This end has closed the listener.
+    #[error("the listener is closed")]
+    ListenerClosed,
     /// The timeout of the operation expired.
     #[error("it takes longer than the timeout")]
     TimedOut,
@@ -47,6 +50,9 @@ pub enum Error {
     /// Wrong mode, or a message that exceeds the send buffer.
     #[error(transparent)]
     Send(SendError),
+    /// The interface to the peer carries no full packet of this size, headers included, bytes.
+    #[error("the interface to the peer carries no packets of {0} bytes; choose a smaller mss")]
+    PacketTooLong(u32),
     /// The peer's application reported this error code.
     #[error("the peer's application has failed with code {0}")]
     PeerError(u32),
@@ -77,14 +83,16 @@ impl From<Error> for io::Error {
     fn from(error: Error) -> io::Error {
         let kind = match &error {
             Error::Io(_) => io::ErrorKind::Other,
-            Error::Algorithm(_) | Error::Option(_) | Error::Send(_) => io::ErrorKind::InvalidInput,
+            Error::Algorithm(_) | Error::Option(_) | Error::Send(_) | Error::PacketTooLong(_) => {
+                io::ErrorKind::InvalidInput
+            }
             Error::ConnectTimeout | Error::IdleTimeout | Error::TimedOut | Error::LingerTimeout => {
                 io::ErrorKind::TimedOut
             }
             Error::Refused => io::ErrorKind::ConnectionRefused,
             Error::Key => io::ErrorKind::PermissionDenied,
             Error::PeerClosed | Error::PeerError(_) => io::ErrorKind::ConnectionReset,
-            Error::Closed => io::ErrorKind::NotConnected,
+            Error::Closed | Error::ListenerClosed => io::ErrorKind::NotConnected,
         };
         match error {
             Error::Io(error) => error,

@@ -8,6 +8,7 @@ use super::error::Error;
 use super::settings::{Settings, random};
 use super::shared::{DriverHandle, SharedConnection, lock, wait};
 use super::socket::Socket;
+use super::wakers::Wakers;
 use crate::connection::Connection;
 use crate::listener::{Listener as Protocol, ListenerAction};
 use crate::packet::{Handshake, Packet};
@@ -17,6 +18,7 @@ use quinn_udp::UdpSocketState;
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::sync::{Arc, Condvar, Mutex};
+#[cfg(feature = "tokio")]
 use std::task::Waker;
 use std::time::Duration;
 
@@ -27,11 +29,20 @@ pub struct Listener {
     queue: Arc<AcceptQueue>,
 }
 
-/// Connections waiting for `accept`, and the task that waits for one.
+/// Connections waiting for `accept`.
 #[derive(Default)]
 pub(super) struct AcceptQueue {
-    waiting: Mutex<(VecDeque<Arc<SharedConnection>>, Option<Waker>)>,
+    waiting: Mutex<Waiting>,
     arrived: Condvar,
+}
+
+/// Connections, and the tasks that wait for one.
+#[derive(Default)]
+struct Waiting {
+    connections: VecDeque<Arc<SharedConnection>>,
+    tasks: Wakers,
+    /// The listener is closed, and accepts nothing more.
+    closed: bool,
 }
 
 /// The driver's state of a listener.
@@ -91,13 +102,16 @@ impl Listener {
     /// Accepts the next connection. Without `timeout`, it waits without limit.
     ///
     /// # Errors
-    /// [`Error::TimedOut`] if none arrives within `timeout`.
+    /// [`Error::TimedOut`] if none arrives within `timeout`, [`Error::ListenerClosed`] once it is closed.
     pub fn accept(&self, timeout: Option<Duration>) -> Result<Socket, Error> {
         let deadline = deadline(timeout);
         let mut waiting = lock(&self.queue.waiting);
         loop {
-            if let Some(shared) = waiting.0.pop_front() {
+            if let Some(shared) = waiting.connections.pop_front() {
                 return Ok(Socket::from_shared(shared));
+            }
+            if waiting.closed {
+                return Err(Error::ListenerClosed);
             }
             let in_time;
             (waiting, in_time) = wait(&self.queue.arrived, waiting, deadline);
@@ -107,23 +121,33 @@ impl Listener {
         }
     }
 
+    /// Stops listening, and closes connections that were not accepted; accepted ones stay open.
+    pub fn close(&self) {
+        let left = {
+            let mut waiting = lock(&self.queue.waiting);
+            waiting.closed = true;
+            std::mem::take(&mut waiting.connections)
+        };
+        self.queue.arrived.notify_all();
+        self.driver.close_listener();
+        left.into_iter().map(Socket::from_shared).for_each(drop);
+    }
+
     /// Accepts a waiting connection. If there is none, `waker` is woken when one arrives.
     #[cfg(feature = "tokio")]
     pub(crate) fn poll_accept(&self, waker: &Waker) -> Option<Socket> {
         let mut waiting = lock(&self.queue.waiting);
-        let next = waiting.0.pop_front().map(Socket::from_shared);
+        let next = waiting.connections.pop_front().map(Socket::from_shared);
         if next.is_none() {
-            waiting.1 = Some(waker.clone());
+            waiting.tasks.add(waker);
         }
         next
     }
 }
 
 impl Drop for Listener {
-    /// Closes connections that were not accepted.
     fn drop(&mut self) {
-        self.driver.close_listener();
-        lock(&self.queue.waiting).0.drain(..).map(Socket::from_shared).for_each(drop);
+        self.close();
     }
 }
 
@@ -170,12 +194,12 @@ impl ListenerState {
                 protocol.refuse_key(client)
             });
         };
-        if lock(&self.queue.waiting).0.len() >= self.settings.backlog {
+        if lock(&self.queue.waiting).connections.len() >= self.settings.backlog {
             return Some(self.protocol.refuse(client));
         }
         let id = sockets.free_id(self.next_id);
         self.next_id = id.wrapping_sub(1);
-        let Ok(config) = self.settings.config(now, id) else {
+        let Ok(config) = self.settings.config(now, id, from.ip()) else {
             return Some(self.protocol.refuse(client));
         };
         let engine = Connection::accept(config, client, now);
@@ -189,10 +213,15 @@ impl ListenerState {
 }
 
 impl AcceptQueue {
+    /// Adds a connection; closes it if the listener is closed, as nobody would accept it.
     fn push(&self, shared: Arc<SharedConnection>) {
         let mut waiting = lock(&self.waiting);
-        waiting.0.push_back(shared);
-        waiting.1.take().into_iter().for_each(Waker::wake);
+        if waiting.closed {
+            drop(waiting);
+            return drop(Socket::from_shared(shared));
+        }
+        waiting.connections.push_back(shared);
+        waiting.tasks.wake();
         self.arrived.notify_one();
     }
 }
@@ -206,4 +235,29 @@ fn address(from: SocketAddr) -> [u8; 18] {
     }
     bytes[16..].copy_from_slice(&from.port().to_be_bytes());
     bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::connection::CloseReason;
+    use crate::handshake::Role;
+    use crate::seq::Seq;
+
+    #[test]
+    fn a_connection_that_comes_after_its_listener_is_closed() -> Result<(), Error> {
+        let settings = Settings::default();
+        let listener = Listener::bind("127.0.0.1:0", &settings)?;
+        let (queue, driver, local) =
+            (listener.queue.clone(), listener.driver.clone(), listener.local_addr());
+        drop(listener);
+        let config = settings.config(Time::ZERO, 1, local.ip())?;
+        let engine = Connection::open(config, Role::Rendezvous, Seq::new(1), Time::ZERO);
+        let (ends, crypto) = ((1, local, local), CryptoState::new(None));
+        let shared = Arc::new(SharedConnection::new(ends, driver, engine, crypto, &settings));
+        queue.push(shared.clone());
+        assert_eq!(shared.lock().engine.close_reason(), Some(CloseReason::Closed));
+        assert!(lock(&queue.waiting).connections.is_empty());
+        Ok(())
+    }
 }

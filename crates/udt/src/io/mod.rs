@@ -21,6 +21,7 @@ mod listener;
 mod settings;
 mod shared;
 mod socket;
+mod wakers;
 
 #[doc(hidden)]
 pub use crypto::fuzz_noise;

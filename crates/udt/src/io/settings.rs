@@ -9,7 +9,11 @@ use crate::connection::Config;
 use crate::source::BulkData;
 use dumbbell_cc::{Algorithm, ConnectionConfig};
 use dumbbell_units::Time;
+use std::net::IpAddr;
 use std::time::Duration;
+
+/// Bytes by which IPv6's header is longer than IPv4's, which UDT's MSS counts.
+const IPV6_EXTRA: u16 = 20;
 
 /// Settings of a socket or listener.
 #[derive(Clone, Debug)]
@@ -74,32 +78,41 @@ impl Settings {
     /// [`Error::Option`] for the first option out of range, or [`Error::Algorithm`].
     pub fn check(&self) -> Result<(), Error> {
         self.options.check()?;
-        self.algorithm(&self.connection_config(Time::ZERO)?).map(drop)
+        self.algorithm(&self.connection_config(Time::ZERO, &self.options)?).map(drop)
     }
 
     fn crypto_overhead(&self) -> u16 {
         if self.key.is_some() { CRYPTO_OVERHEAD } else { 0 }
     }
 
-    fn connection_config(&self, now: Time) -> Result<ConnectionConfig, Error> {
-        Ok(ConnectionConfig::new(
-            now,
-            u32::from(self.options.max_payload() - self.crypto_overhead()),
-        )
-        .with_initial_window(f64::from(TransportOptions::INITIAL_WINDOW))
-        .with_seed(u64::from(random()?)))
+    /// The options of a connection to this peer. UDT counts IPv4's header whatever the address family:
+    /// over IPv6, packets are as long as the MSS says if both ends agree on a smaller one.
+    fn options_to(&self, peer: IpAddr) -> TransportOptions {
+        let mss = self.options.mss.saturating_sub(extra_header(peer));
+        TransportOptions { mss: mss.max(TransportOptions::MIN_MSS), ..self.options.clone() }
+    }
+
+    fn connection_config(
+        &self,
+        now: Time,
+        options: &TransportOptions,
+    ) -> Result<ConnectionConfig, Error> {
+        Ok(ConnectionConfig::new(now, u32::from(options.max_payload() - self.crypto_overhead()))
+            .with_initial_window(f64::from(TransportOptions::INITIAL_WINDOW))
+            .with_seed(u64::from(random()?)))
     }
 
     fn algorithm(&self, init: &ConnectionConfig) -> Result<Algorithm, Error> {
         Ok(Algorithm::parse(&self.algorithm, init)?)
     }
 
-    /// The engine's configuration.
-    pub(crate) fn config(&self, now: Time, socket: u32) -> Result<Config, Error> {
+    /// The engine's configuration for a connection to this peer.
+    pub(crate) fn config(&self, now: Time, socket: u32, peer: IpAddr) -> Result<Config, Error> {
         self.options.check()?;
-        let (name, init) = (self.algorithm.clone(), self.connection_config(now)?);
+        let options = self.options_to(peer);
+        let (name, init) = (self.algorithm.clone(), self.connection_config(now, &options)?);
         Ok(Config {
-            options: self.options.clone(),
+            options,
             mode: self.mode,
             algorithm: self.algorithm(&init)?,
             new_algorithm: Some(Box::new(move |mss| {
@@ -117,6 +130,11 @@ impl Settings {
     pub(crate) fn isn(&self) -> Result<u32, Error> {
         self.isn.map_or_else(random, Ok)
     }
+}
+
+/// Bytes by which the headers of packets to this address exceed those that UDT's MSS counts.
+pub(super) fn extra_header(peer: IpAddr) -> u16 {
+    if peer.to_canonical().is_ipv6() { IPV6_EXTRA } else { 0 }
 }
 
 /// An unpredictable number.

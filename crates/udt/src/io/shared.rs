@@ -4,6 +4,7 @@ use super::clock::{Clock, span};
 use super::crypto::CryptoState;
 use super::error::Error;
 use super::settings::Settings;
+use super::wakers::Wakers;
 use crate::connection::{CloseReason, Connection};
 use crate::receiver::ReceiverStats;
 use dumbbell_cc::SenderStats;
@@ -14,6 +15,7 @@ use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+#[cfg(feature = "tokio")]
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
@@ -108,14 +110,32 @@ pub(super) struct SharedState {
     opened_at: Option<Time>,
     /// The connection is closed, and the peer knows it as far as this end can ensure.
     pub(super) parted: bool,
+    /// The driver has done with the engine.
+    ended: bool,
+    /// No socket is left.
+    unused: bool,
     /// Time of the driver's next poll.
     pub(super) next_scheduled: Time,
     readers: u32,
     /// Waiting writers, and the space that they need, bytes.
     writers: u32,
     wanted: usize,
-    read_waker: Option<Waker>,
-    write_waker: Option<Waker>,
+    /// Waiting tasks: of readers, of writers, and of those that wait for the end.
+    reading: Wakers,
+    writing: Wakers,
+    closing: Wakers,
+}
+
+/// What a task waits for.
+#[cfg(feature = "tokio")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wait {
+    /// Data to read.
+    Read,
+    /// An open connection, and so many bytes of free send buffer.
+    Write(usize),
+    /// The end of the connection.
+    Close,
 }
 
 /// Failure of a connection outside the engine.
@@ -123,6 +143,8 @@ pub(super) struct SharedState {
 pub(super) enum Failure {
     /// The peer has a different key or none.
     Key,
+    /// The interface to the peer carries no packet of this size, bytes.
+    TooLong(u32),
 }
 
 /// Counters and current values of a connection.
@@ -148,6 +170,7 @@ impl SharedState {
     pub(super) fn error(&self) -> Option<Error> {
         match self.failed {
             Some(Failure::Key) => Some(Error::Key),
+            Some(Failure::TooLong(bytes)) => Some(Error::PacketTooLong(bytes)),
             None => self.engine.close_reason().map(|ended| match (ended, self.opened_at) {
                 (CloseReason::TimedOut, None) => Error::ConnectTimeout,
                 _ => ended.into(),
@@ -181,6 +204,24 @@ impl SharedState {
         self.engine.send_buffer_free() >= self.wanted.max(1)
     }
 
+    /// Notes that the driver does not poll the engine any more.
+    pub(super) fn end(&mut self) {
+        self.ended = true;
+        self.free_if_unused();
+    }
+
+    /// Notes that no socket is left.
+    pub(super) fn abandon(&mut self) {
+        self.unused = true;
+        self.free_if_unused();
+    }
+
+    fn free_if_unused(&mut self) {
+        if self.ended && self.unused {
+            self.engine.free_buffers();
+        }
+    }
+
     pub(super) fn statistics(&self, now: Time) -> Statistics {
         Statistics {
             elapsed: self.opened_at.map_or(Span::ZERO, |opened| now.since(opened)),
@@ -206,12 +247,15 @@ impl SharedConnection {
             failed: None,
             opened_at: None,
             parted: false,
+            ended: false,
+            unused: false,
             next_scheduled: Time::ZERO,
             readers: 0,
             writers: 0,
             wanted: 0,
-            read_waker: None,
-            write_waker: None,
+            reading: Wakers::default(),
+            writing: Wakers::default(),
+            closing: Wakers::default(),
         };
         SharedConnection {
             id,
@@ -261,15 +305,18 @@ impl SharedConnection {
             state.opened_at = Some(now);
             self.writable.notify_all();
         }
-        if (state.readers > 0 || state.read_waker.is_some()) && (over || state.engine.is_readable())
-        {
+        let reads = state.readers > 0 || !state.reading.is_empty();
+        if reads && (over || state.engine.is_readable()) {
             self.readable.notify_all();
-            state.read_waker.take().into_iter().for_each(Waker::wake);
+            state.reading.wake();
         }
-        let waits = state.writers > 0 || state.write_waker.is_some();
-        if waits && (over || state.has_send_space()) {
+        let writes = state.writers > 0 || !state.writing.is_empty();
+        if writes && (over || state.has_send_space()) {
             self.writable.notify_all();
-            state.write_waker.take().into_iter().for_each(Waker::wake);
+            state.writing.wake();
+        }
+        if over {
+            state.closing.wake();
         }
     }
 
@@ -312,17 +359,17 @@ impl SharedConnection {
         if in_time { Ok(state) } else { Err(Error::TimedOut) }
     }
 
-    /// Registers a task to be woken when data can be read (`None`) or `wanted` bytes can be written.
+    /// Registers a task to be woken by an event or the end of the connection.
     #[cfg(feature = "tokio")]
-    pub(super) fn register(state: &mut SharedState, waker: &Waker, wanted: Option<usize>) {
-        let slot = match wanted {
-            None => &mut state.read_waker,
-            Some(wanted) => {
+    pub(super) fn register(state: &mut SharedState, waker: &Waker, event: Wait) {
+        match event {
+            Wait::Read => state.reading.add(waker),
+            Wait::Write(wanted) => {
                 state.wanted = wanted;
-                &mut state.write_waker
+                state.writing.add(waker);
             }
-        };
-        *slot = Some(waker.clone());
+            Wait::Close => state.closing.add(waker),
+        }
     }
 }
 

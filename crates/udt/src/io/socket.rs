@@ -137,7 +137,7 @@ impl Socket {
         let driver = Arc::new(driver);
         let now = driver.clock.now();
         let id = (random()? & 0x3fff_ffff).max(1);
-        let config = settings.config(now, id)?;
+        let config = settings.config(now, id, peer.ip())?;
         let mut engine = Connection::open(config, role, Seq::new(settings.isn()?), now);
         if settings.bulk.is_some() {
             engine.close();
@@ -361,7 +361,9 @@ impl Socket {
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        self.start_close(self.shared.linger);
+        let mut state = self.shared.lock();
+        self.shared.start_close(&mut state, self.shared.linger);
+        state.abandon();
     }
 }
 
@@ -447,6 +449,41 @@ impl Write for Socket {
     }
 
     fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io::Listener;
+
+    #[test]
+    fn buffers_end_with_the_connection_and_its_socket() -> Result<(), Error> {
+        let settings = Settings::default();
+        let listener = Listener::bind("127.0.0.1:0", &settings)?;
+        let wait = |is: &dyn Fn() -> bool| {
+            while !is() {
+                std::thread::yield_now();
+            }
+        };
+        for closes_first in [true, false] {
+            let client = Socket::connect(listener.local_addr(), &settings)?;
+            let server = listener.accept(None)?;
+            let shared = server.shared.clone();
+            let is_readable = || shared.lock().engine.is_readable();
+            client.send_all(&[7; 100_000])?;
+            wait(&is_readable);
+            if closes_first {
+                drop(client);
+                wait(&|| server.error().is_some());
+                assert!(is_readable(), "the socket may be read");
+                drop(server);
+            } else {
+                drop(server);
+            }
+            wait(&|| !is_readable());
+        }
         Ok(())
     }
 }

@@ -113,10 +113,15 @@ impl Sender {
     }
 
     /// Handles a NAK, or a part of one. Ranges that were not sent, are reversed or do not ascend are
-    /// ignored, and so is a NAK without new losses. The first part with some is reported.
+    /// ignored, and so is a NAK without new losses. The first part with some is reported. What a NAK names
+    /// beyond the number of unacknowledged packets is ignored too: it names some of them again, for which a
+    /// datagram of a few bytes would cost much time.
     pub(crate) fn on_nak(&mut self, now: Time, nak: &Nak) {
         self.path.now = now;
         self.nak_reported &= nak.continued;
+        if !nak.continued || self.nak_left.0 != now {
+            self.nak_left = (now, self.next - self.acked);
+        }
         let mut first = None;
         let mut packets = 0;
         let mut after = self.acked;
@@ -130,7 +135,8 @@ impl Sender {
             if to >= self.next || lost.is_empty() {
                 continue;
             }
-            after = lost.end;
+            let Some(left) = self.nak_left.1.checked_sub(lost.end - lost.start) else { continue };
+            (after, self.nak_left.1) = (lost.end, left);
             let new = self.mark_lost(lost.clone());
             if new > 0 {
                 first = first.or(Some(lost.start));

@@ -312,6 +312,29 @@ fn corrupted_packets_cause_no_panic() {
 }
 
 #[test]
+fn the_parts_of_a_nak_name_no_more_packets_than_are_in_flight() {
+    let ends = pair(&TransportOptions::default(), Mode::Stream, 5);
+    let mut network = Network::new(ends, Conditions::CLEAN, 1);
+    network.run_until(Span::from_secs(10), |ends, _| ends.iter().all(End::is_open));
+    let now = network.now + Span::from_millis(1);
+    // This end has no sample of the RTT, within which a packet is not marked again.
+    let server = network.ends[1].connection().expect("it is open");
+    assert_eq!(server.send(network.now, &[7; 12 * 1456]), Ok(12 * 1456));
+    let paced = (0..100).map(|n| network.now + Span::from_micros(10 * n));
+    paced.for_each(|now| while server.poll(now).is_some() {});
+    let mut nak = Nak::default();
+    assert!(nak.push(Seq::new(5), Seq::new(5 + 11)));
+    server.receive(now, &Packet::Nak(nak), &[]);
+    assert!(matches!(server.poll(now), Some(Packet::Data(data)) if data.seq == Seq::new(5)));
+    nak.continued = true;
+    server.receive(now, &Packet::Nak(nak), &[]);
+    assert_eq!(server.sender_stats().lost, 12, "of the same datagram");
+    let later = now + Span::from_micros(1);
+    server.receive(later, &Packet::Nak(nak), &[]);
+    assert_eq!(server.sender_stats().lost, 13, "a datagram whose first part is lost");
+}
+
+#[test]
 fn the_first_new_losses_of_a_nak_are_reported_in_whichever_part() {
     let ends = pair(&TransportOptions::default(), Mode::Stream, 5);
     let mut network = Network::new(ends, Conditions::CLEAN, 1);

@@ -7,6 +7,7 @@ mod chaos;
 mod hostile;
 mod interop;
 mod libudt;
+mod mtu;
 mod own;
 mod pattern;
 mod relay;

@@ -4,7 +4,7 @@ use crate::interop::free_ports;
 use crate::pattern::{close, patient, receive, send};
 use dumbbell_udt::Mode;
 use dumbbell_udt::io::{Error, Key, Listener, Settings, Socket};
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::thread;
 use std::time::Duration;
 
@@ -14,7 +14,12 @@ const BYTES: u64 = 5_000_000;
 
 /// A connection: client and server.
 pub fn pair(settings: &Settings) -> (Socket, Socket) {
-    let listener = Listener::bind(V4, settings).expect("there is a free port");
+    pair_at(V4.ip(), settings)
+}
+
+/// A connection between two sockets of this address.
+pub fn pair_at(ip: IpAddr, settings: &Settings) -> (Socket, Socket) {
+    let listener = Listener::bind((ip, 0), settings).expect("there is a free port");
     let client = Socket::connect(listener.local_addr(), settings).expect("it listens");
     (client, listener.accept(None).expect("there is a client"))
 }
@@ -113,6 +118,21 @@ fn encrypted_ends_connect_only_with_the_same_key() {
     assert!(matches!(refused, Some(Error::Refused)), "{refused:?}");
     let none = listener.accept(Some(Duration::from_millis(50))).err();
     assert!(matches!(none, Some(Error::TimedOut)), "{none:?}");
+}
+
+#[test]
+fn closing_a_listener_ends_what_it_waits_for() {
+    let listener = Listener::bind(V4, &patient()).expect("there is a free port");
+    let accepted = thread::scope(|scope| {
+        let accepting = scope.spawn(|| listener.accept(None).err());
+        listener.close();
+        accepting.join().expect("no panic")
+    });
+    assert!(matches!(accepted, Some(Error::ListenerClosed)), "{accepted:?}");
+    // The driver has ended, and with it its socket.
+    while UdpSocket::bind(listener.local_addr()).is_err() {
+        thread::yield_now();
+    }
 }
 
 #[test]

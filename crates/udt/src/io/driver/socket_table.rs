@@ -14,6 +14,8 @@ use std::sync::Arc;
 
 /// How long a closed connection responds to packets with a shutdown, and the minimum interval.
 const TIME_WAIT: Span = Span::from_secs(10);
+/// Maximum number of closed connections that do so.
+const MAX_CLOSED: usize = 4096;
 const MIN_SHUTDOWN_INTERVAL: Span = Span::from_millis(10);
 /// How often a shutdown is repeated that the peer does not confirm by its own, as UDT4's peers never do,
 /// and the maximum interval.
@@ -170,9 +172,13 @@ impl SocketTable {
             }
             _ => shared.end_parting(&mut state),
         }
+        state.end();
         drop(state);
         self.closed.insert(socket, closed);
         self.closing_order.push_back((now, socket));
+        if self.closed.len() > MAX_CLOSED {
+            self.forget_first();
+        }
     }
 
     /// Repeats the shutdowns that are due.
@@ -196,11 +202,19 @@ impl SocketTable {
 
     /// Removes closed connections whose TIME_WAIT has passed.
     pub(super) fn expire_closed(&mut self, now: Time) {
-        while let Some(&(closed_at, socket)) = self.closing_order.front()
+        while let Some(&(closed_at, _)) = self.closing_order.front()
             && now >= closed_at + TIME_WAIT
         {
-            self.closing_order.pop_front();
-            self.closed.remove(&socket);
+            self.forget_first();
+        }
+    }
+
+    /// Forgets the connection that was closed first.
+    fn forget_first(&mut self) {
+        let Some((_, socket)) = self.closing_order.pop_front() else { return };
+        let Some(closed) = self.closed.remove(&socket) else { return };
+        if self.repeats.remove(&(closed.repeat_at, socket)) {
+            closed.shared.end_parting(&mut closed.shared.lock());
         }
     }
 
@@ -249,8 +263,8 @@ fn send_shutdown(state: &mut SharedState, to: SocketAddr, (udp, udp_state): Udp<
     }
     let mut plain = Vec::new();
     crate::codec::encode(&Packet::Shutdown, peer, to.ip(), &[], &mut plain);
-    let mut encrypted = SendBatch::new(1);
-    encrypted.begin(to);
+    let mut encrypted = SendBatch::new();
+    encrypted.begin(to, 1);
     encrypted.push_control(false, |out| state.crypto.encrypt_control(&plain, peer, to.ip(), out));
     let _ = encrypted.send(udp, udp_state);
 }
@@ -277,7 +291,7 @@ mod tests {
         for &id in ids {
             let local = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
             let peer = SocketAddr::from((Ipv4Addr::LOCALHOST, 1000 + id as u16));
-            let config = settings.config(Time::ZERO, id).expect("they are valid");
+            let config = settings.config(Time::ZERO, id, peer.ip()).expect("they are valid");
             let engine = Connection::open(config, Role::Rendezvous, Seq::new(1), Time::ZERO);
             let (ends, crypto) = ((id, local, peer), CryptoState::new(None));
             let shared = SharedConnection::new(ends, driver.clone(), engine, crypto, &settings);
@@ -330,6 +344,15 @@ mod tests {
         close(&mut table, 2, 100);
         assert_eq!(table.next_due(false), at(100) + LINGER);
         assert!(!table.is_idle(at(0) + LINGER) && table.is_idle(at(100) + LINGER));
+    }
+
+    #[test]
+    fn the_number_of_closed_connections_is_limited() {
+        let ids: Vec<u32> = (1..=MAX_CLOSED as u32 + 2).collect();
+        let mut table = table(&ids);
+        ids.iter().for_each(|&id| close(&mut table, id, 0));
+        assert_eq!((table.closed.len(), table.closing_order.len()), (MAX_CLOSED, MAX_CLOSED));
+        assert_eq!((table.free_id(1), table.free_id(3)), (1, MAX_CLOSED as u32 + 3));
     }
 
     #[test]
