@@ -486,7 +486,7 @@ def test_what_a_kernel_lacks_is_said_before_anything_starts() -> None:
         dumbbell.run(experiment(flows=flows), backend="linux")
     with pytest.raises(ExperimentError, match=r"stack_options.byte_counting cannot be false"):
         dumbbell.run(experiment(stack="linux-2.6.18"), backend="linux")
-    flows = [Flow(name="many", cc="cubic", paths=[["link"]] * 10)]
+    flows = [Flow(name="many", cc="cubic", paths=[["bottleneck"]] * 10)]
     with pytest.raises(ExperimentError, match=r'"many": paths cannot be 10 paths.* at most 9'):
         dumbbell.run(experiment(flows=flows), backend="linux")
 
