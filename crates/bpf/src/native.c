@@ -177,9 +177,10 @@ static void reduce(const struct event *e, enum tcp_ca_state state)
 		OPS.cwnd_event(sk, CA_EVENT_LOSS);
 	if (OPS.set_state)
 		OPS.set_state(sk, state);
-	if (state == TCP_CA_Loss)
+	if (state == TCP_CA_Loss) {
 		connection.snd_cwnd = e->in_flight + 1;
-	else if (!OPS.cong_control)
+		connection.snd_cwnd_cnt = 0; /* at every timeout: tcp_enter_loss */
+	} else if (!OPS.cong_control)
 		connection.snd_cwnd = connection.snd_ssthresh;
 	connection.inet_conn.icsk_ca_state = state;
 }
