@@ -120,6 +120,10 @@ impl WindowRule for Dctcp {
         self.update_alpha(path);
     }
 
+    fn on_timeout(&mut self) {
+        self.reno.on_timeout();
+    }
+
     fn inspect(&self, show: &mut dyn FnMut(Metric)) {
         show(Metric { name: "alpha", value: self.alpha });
     }

@@ -61,6 +61,10 @@ impl WindowRule for HighSpeedLinux {
         (cwnd - cwnd * TABLE[self.row].1 / 256) as f64
     }
 
+    fn on_timeout(&mut self) {
+        self.count = 0;
+    }
+
     fn inspect(&self, show: &mut dyn FnMut(Metric)) {
         show(Metric { name: "a", value: (self.row + 1) as f64 });
         show(Metric { name: "b", value: TABLE[self.row].1 as f64 / 256.0 });

@@ -234,6 +234,10 @@ impl WindowRule for Htcp {
         self.cwnd as f64
     }
 
+    fn on_timeout(&mut self) {
+        self.count = 0;
+    }
+
     fn observe(&mut self, path: &Path, ack: &Ack) {
         let clock = Jiffies::of(path);
         let now = clock.at(path.now);

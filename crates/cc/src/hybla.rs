@@ -136,6 +136,10 @@ impl WindowRule for Hybla {
         (cwnd as u64 / 2) as f64
     }
 
+    fn on_timeout(&mut self) {
+        self.avoidance = CongAvoidAi::default();
+    }
+
     fn inspect(&self, show: &mut dyn FnMut(Metric)) {
         show(Metric { name: "rho", value: self.rho_eighths as f64 / 8.0 });
     }

@@ -171,7 +171,7 @@ impl WindowRule for Illinois {
 
     fn on_timeout(&mut self) {
         (self.alpha, self.beta) = (ALPHA_SCALE, BETA_MAX);
-        (self.rtt_above, self.rtt_low) = (false, 0);
+        (self.rtt_above, self.rtt_low, self.count) = (false, 0, 0);
     }
 
     fn inspect(&self, show: &mut dyn FnMut(Metric)) {

@@ -45,6 +45,11 @@ impl WindowRule for RenoLinux {
         self.avoidance = CongAvoidAi::default();
         (cwnd as u64 / 2) as f64
     }
+
+    /// `tcp_enter_loss`.
+    fn on_timeout(&mut self) {
+        self.avoidance = CongAvoidAi::default();
+    }
 }
 
 #[cfg(test)]

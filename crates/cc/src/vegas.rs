@@ -141,6 +141,10 @@ impl WindowRule for Vegas {
         (cwnd as u64 / 2) as f64
     }
 
+    fn on_timeout(&mut self) {
+        self.avoidance = CongAvoidAi::default();
+    }
+
     fn observe(&mut self, path: &Path, ack: &Ack) {
         self.reno = path.ca_state != CaState::Open;
         if self.rtts.observe(path, ack) {

@@ -86,6 +86,10 @@ impl WindowRule for Veno {
         (if self.n < self.beta { cwnd * 4 / 5 } else { cwnd / 2 }) as f64
     }
 
+    fn on_timeout(&mut self) {
+        self.avoidance = CongAvoidAi::default();
+    }
+
     fn observe(&mut self, path: &Path, ack: &Ack) {
         self.reno = path.ca_state != CaState::Open;
         self.rtts.observe(path, ack);

@@ -161,6 +161,7 @@ impl WindowRule for Westwood {
     /// A timeout cancels the reduction's end.
     fn on_timeout(&mut self) {
         self.reduction_end = None;
+        self.avoidance = CongAvoidAi::default();
     }
 
     /// `tcp_try_undo_recovery` comes before `tcp_end_cwnd_reduction`, `tcp_try_undo_partial` and

@@ -40,6 +40,29 @@ fn after_a_timeout_the_window_is_one_more_than_is_in_flight() {
     assert_eq!(window(&reno), (5.0, 5.0));
 }
 
+/// tcp_enter_loss: `snd_cwnd_cnt` is 0, whether or not the timeout begins an episode.
+#[test]
+fn after_every_timeout_packets_are_counted_anew() {
+    let linux =
+        ["reno", "dctcp", "cubic", "bic", "hstcp"].map(|name| format!("{name}(arithmetic=linux)"));
+    let others = ["htcp", "hybla", "illinois", "vegas", "veno", "westwood"].map(str::to_owned);
+    for name in linux.iter().chain(&others) {
+        let mut algorithm = algorithm(name);
+        let mut path = Path { ca_state: CaState::Loss, in_flight: 19, next_seq: 1000, ..path() };
+        algorithm.on_congestion(&path, &TIMEOUT);
+        let mut acknowledgements = |most| {
+            algorithm.on_congestion(&path, &TIMEOUT.with_new_episode(false));
+            (1..=most).find(|_| {
+                path.una += 1;
+                acknowledge(&mut algorithm, &path, 1).0 > 20.0
+            })
+        };
+        let window = acknowledgements(100).expect("growth");
+        assert_eq!(acknowledgements(window - 1), None, "{name}");
+        assert_eq!(acknowledgements(window), Some(window), "{name}");
+    }
+}
+
 #[test]
 fn an_episode_reduces_the_window_once_and_stops_its_growth() {
     for (name, beta) in [("reno", 0.5), ("cubic", 0.7)] {
