@@ -22,15 +22,15 @@
 //! does here the one that begins a recovery.
 
 use crate::WindowRule;
-use crate::arithmetic::CongAvoidAi;
+use crate::arithmetic::{CongAvoidAi, Jiffies};
 use crate::{Ack, CaState, ConfigError, CongestionEvent, ConnectionConfig, Metric, Options, Path};
-use dumbbell_units::{Span, Time};
+use dumbbell_units::Span;
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 /// Linux's parameters, whose names these are.
 const NV_PAD_BUFFER: u64 = 2;
-const NV_RESET_PERIOD: Span = Span::from_secs(5);
+const NV_RESET_PERIOD: u64 = 5;
 const NV_MIN_CWND_PARAMETER: u64 = 2;
 const NV_CONG_DEC_MULT: u64 = 30 * 128 / 100;
 const NV_LOSS_DEC_FACTOR: u64 = 819;
@@ -49,7 +49,8 @@ const NV_TSO_CWND_BOUND: u64 = 80;
 pub struct Nv {
     nv_pad: u64,
     random: SplitMix64,
-    min_rtt_reset: Time,
+    /// In jiffies.
+    min_rtt_reset: u64,
     /// Growth is Reno's divided by 2 to this power.
     slowdown: u32,
     allow_cwnd_growth: bool,
@@ -87,7 +88,7 @@ impl Nv {
         Ok(Nv {
             nv_pad,
             random: SplitMix64::seed_from_u64(config.seed),
-            min_rtt_reset: config.now + Span::from_secs(2),
+            min_rtt_reset: u64::MAX,
             slowdown: 0,
             allow_cwnd_growth: true,
             nv_reset: false,
@@ -157,11 +158,13 @@ impl Nv {
         self.eval_call_cnt = (self.eval_call_cnt + 1).min(255);
         self.min_rtt = self.min_rtt.min(avg_rtt);
         self.min_rtt_new = self.min_rtt_new.min(avg_rtt);
-        if path.now >= self.min_rtt_reset {
+        let clock = Jiffies::of(path);
+        let now = clock.at(path.now);
+        if now >= self.min_rtt_reset {
             self.min_rtt = self.min_rtt_new;
             self.min_rtt_new = u64::MAX;
             let random = self.random.next_u64() & 255;
-            self.min_rtt_reset = path.now + NV_RESET_PERIOD * (384 + random) / 512;
+            self.min_rtt_reset = now + ((NV_RESET_PERIOD * (384 + random) * clock.hz) >> 9);
             self.min_cwnd = (self.min_cwnd / 2).max(NV_MIN_CWND);
         }
     }
@@ -224,6 +227,12 @@ impl Nv {
 }
 
 impl WindowRule for Nv {
+    /// `tcpnv_init`.
+    fn on_established(&mut self, path: &Path) {
+        let clock = Jiffies::of(path);
+        self.min_rtt_reset = clock.at(path.now) + 2 * clock.hz;
+    }
+
     /// `tcpnv_cong_avoid`.
     #[inline]
     fn increase(&mut self, cwnd: f64, acked: f64, _path: &Path, _ack: &Ack) -> f64 {
@@ -280,7 +289,7 @@ mod tests {
     use super::*;
     use crate::test_path::{Link, TestPath, init};
     use crate::{AnySlowStart, CongestionControl, RateSample, SendState, Windowed};
-    use dumbbell_units::Rate;
+    use dumbbell_units::{Rate, Time};
 
     fn rule() -> Nv {
         let mut options = "nv".parse().expect("well formed");
@@ -349,6 +358,22 @@ mod tests {
         rule.rtt_start_seq = 100;
         acknowledge(&mut rule, CaState::Open, 1, [100, 130]);
         assert_eq!(rule.rtt_max_rate, 30 * 1448 * 80_000 / 1000);
+    }
+
+    /// tcpnv_init: after 2 HZ; tcpnv_acked: after 5 (384 + rand) HZ >> 9, 937 to 1560 jiffies of 4 ms.
+    #[test]
+    fn the_minimum_begins_anew_2_s_after_the_handshake() {
+        let mut rule = rule();
+        let path = |ms| {
+            let path = Path::new(1448, Time::ZERO + Span::from_millis(ms));
+            Path { jiffy: Span::from_millis(4), ..path }
+        };
+        rule.on_established(&path(41));
+        for (ms, minimum) in [(2039, 1000), (2040, u64::MAX)] {
+            rule.measure(&path(ms), Span::from_millis(1), 10);
+            assert_eq!(rule.min_rtt_new, minimum, "{ms} ms");
+        }
+        assert!((510 + 937..=510 + 1560).contains(&rule.min_rtt_reset), "{}", rule.min_rtt_reset);
     }
 
     /// tcp_clean_rtx_queue calls tcpnv_acked, before tcp_fastretrans_alert changes the state.

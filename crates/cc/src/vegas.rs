@@ -14,9 +14,9 @@
 //!
 //! In slow start a round-trip time reflects the window of a round trip ago, half of the present one.
 //! Slow start therefore ends well above the rate of the link, and the window then falls by a packet
-//! a round trip. The minimum window is 2 packets. On loss it is halved. In recovery, and at the end of a
-//! round trip with fewer than three samples, the flow acts as Reno. As in Linux the window is in whole
-//! packets, and a round-trip time in whole microseconds, and one more.
+//! a round trip. The minimum window is 2 packets. On loss it is halved. In recovery, unless a timeout has left
+//! nothing in flight, and at the end of a round trip with fewer than three samples, the flow acts as Reno.
+//! As in Linux the window is in whole packets, and a round-trip time in whole microseconds, and one more.
 //!
 //! | | paper | Linux | here |
 //! |---|---|---|---|
@@ -40,7 +40,7 @@ const MIN_WINDOW: u64 = 2;
 /// The round-trip time of a path that no sample has measured, µs.
 const UNKNOWN: u64 = i32::MAX as u64;
 
-/// Round-trip times as Linux's Vegas and Veno take them: in whole µs, and one more.
+/// Round-trip times as Linux's Vegas, Veno and YeAH take them: in whole µs, and one more.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct VegasRtts {
     /// Minimum ever (`baseRTT`).
@@ -49,13 +49,20 @@ pub(crate) struct VegasRtts {
     pub(crate) min: u64,
     /// Samples (`cntRTT`).
     pub(crate) samples: u32,
-    /// Whether the last acknowledgement came in another state than Open.
-    was_disabled: bool,
+    /// Whether Vegas and Veno use them (`doing_vegas_now`): from Open on until another state, and from a
+    /// restart on, even in that state.
+    pub(crate) is_enabled: bool,
+    state: CaState,
 }
 
 impl VegasRtts {
-    pub(crate) const NONE: VegasRtts =
-        VegasRtts { base: UNKNOWN, min: UNKNOWN, samples: 0, was_disabled: false };
+    pub(crate) const NONE: VegasRtts = VegasRtts {
+        base: UNKNOWN,
+        min: UNKNOWN,
+        samples: 0,
+        is_enabled: true,
+        state: CaState::Open,
+    };
 
     /// Takes the acknowledgement's sample. Returns whether the state is Open again (`vegas_enable`), from
     /// when on the minimum is measured anew.
@@ -66,12 +73,19 @@ impl VegasRtts {
             self.min = self.min.min(rtt);
             self.samples = self.samples.saturating_add(1);
         }
-        let is_open = path.ca_state == CaState::Open;
-        let is_enabled = core::mem::replace(&mut self.was_disabled, !is_open) && is_open;
-        if is_enabled {
+        if core::mem::replace(&mut self.state, path.ca_state) == path.ca_state {
+            return false;
+        }
+        self.is_enabled = path.ca_state == CaState::Open;
+        if self.is_enabled {
             self.min = UNKNOWN;
         }
-        is_enabled
+        self.is_enabled
+    }
+
+    /// A timeout (`tcp_vegas_state`).
+    pub(crate) fn disable(&mut self) {
+        (self.is_enabled, self.state) = (false, CaState::Loss);
     }
 
     /// The minimum, which is measured anew from now on.
@@ -81,7 +95,7 @@ impl VegasRtts {
 
     /// After a pause the path may be another one (`tcp_vegas_init`).
     pub(crate) fn forget(&mut self) {
-        (self.base, self.min) = (UNKNOWN, UNKNOWN);
+        (self.base, self.min, self.is_enabled) = (UNKNOWN, UNKNOWN, true);
     }
 
     /// The minimum ever, s.
@@ -143,13 +157,14 @@ impl WindowRule for Vegas {
 
     fn on_timeout(&mut self) {
         self.avoidance = CongAvoidAi::default();
+        self.rtts.disable();
     }
 
     fn observe(&mut self, path: &Path, ack: &Ack) {
-        self.reno = path.ca_state != CaState::Open;
         if self.rtts.observe(path, ack) {
             self.enable(path);
         }
+        self.reno = !self.rtts.is_enabled;
     }
 
     /// `tcp_vegas_cong_avoid`.
@@ -298,6 +313,24 @@ mod tests {
         flow.run_ms(30_000);
         let diff = flow.inspect("diff");
         assert!((1.9..=4.1).contains(&diff), "{diff}");
+    }
+
+    /// tcp_event_data_sent: CA_EVENT_TX_START is tcp_vegas_init, which follows tcp_vegas_state(Loss).
+    #[test]
+    fn after_a_timeout_with_nothing_in_flight_it_is_vegas_again() {
+        let rule = Vegas::from_options(&mut "vegas".parse().expect("well formed"));
+        let mut rule = rule.expect("within range");
+        let path = Path::new(1448, dumbbell_units::Time::ZERO);
+        let path = Path { ca_state: CaState::Loss, next_seq: 10, ..path };
+        let mut is_vegas = |restarts| {
+            rule.on_timeout();
+            if restarts {
+                rule.on_restart(&path, Span::ZERO);
+            }
+            rule.observe(&path, &Ack::new(1));
+            !rule.reno
+        };
+        assert_eq!([false, true, false].map(&mut is_vegas), [false, true, false]);
     }
 
     #[test]

@@ -23,7 +23,7 @@
 
 use crate::arithmetic::CongAvoidAi;
 use crate::vegas::VegasRtts;
-use crate::{Ack, CaState, ConfigError, CongestionEvent, Metric, Options, Path, WindowRule};
+use crate::{Ack, ConfigError, CongestionEvent, Metric, Options, Path, WindowRule};
 use dumbbell_units::Span;
 
 /// With at most this many round-trip time samples it acts as Reno.
@@ -88,11 +88,12 @@ impl WindowRule for Veno {
 
     fn on_timeout(&mut self) {
         self.avoidance = CongAvoidAi::default();
+        self.rtts.disable();
     }
 
     fn observe(&mut self, path: &Path, ack: &Ack) {
-        self.reno = path.ca_state != CaState::Open;
         self.rtts.observe(path, ack);
+        self.reno = !self.rtts.is_enabled;
     }
 
     /// Measures `N`; the window grows by [`increase`](Self::increase).

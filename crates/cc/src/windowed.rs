@@ -82,8 +82,9 @@ pub trait WindowRule {
     #[inline]
     fn on_undo(&mut self, _path: &Path) {}
 
-    /// The first packet after an application-limited idle period of `pause`, or the first retransmission
-    /// after a timeout that left nothing in flight (Linux's `CA_EVENT_TX_START`).
+    /// A packet is sent with nothing in flight (Linux's `CA_EVENT_TX_START`); `path` does not count it yet.
+    /// `pause` is how long nothing was sent because the application had no data, or until the timeout
+    /// that the packet is retransmitted after; else zero.
     #[inline]
     fn on_restart(&mut self, _path: &Path, _pause: Span) {}
 
@@ -327,8 +328,13 @@ impl<R: WindowRule, S: SlowStart> CongestionControl for Windowed<R, S> {
 
     #[inline]
     fn on_sent(&mut self, path: &Path, sent: &Sent) {
-        if sent.from_idle && (sent.app_limited || sent.retransmission) {
-            self.rule.on_restart(path, path.now.since(self.last_sent));
+        if sent.from_idle {
+            let mut before = path.clone();
+            before.next_seq -= u64::from(!sent.retransmission && before.next_seq > 0);
+            before.in_flight = 0;
+            let pauses = sent.app_limited || sent.retransmission;
+            let pause = if pauses { path.now.since(self.last_sent) } else { Span::ZERO };
+            self.rule.on_restart(&before, pause);
         }
         self.last_sent = path.now;
     }

@@ -152,6 +152,10 @@ impl WindowRule for Yeah {
         window.map(|window| (window, window))
     }
 
+    fn on_timeout(&mut self) {
+        self.rtts.disable();
+    }
+
     fn on_restart(&mut self, path: &Path, _pause: Span) {
         self.rtts.forget();
         self.enable(path);

@@ -253,7 +253,7 @@ fn set_window_replaces_growth_except_during_a_reduction() {
 struct CallCounter {
     timeouts: u32,
     undone: u32,
-    pauses: Vec<Span>,
+    pauses: Vec<(u64, Span)>,
     restarts: u32,
 }
 
@@ -274,8 +274,8 @@ impl WindowRule for CallCounter {
         self.undone += 1;
     }
 
-    fn on_restart(&mut self, _path: &Path, pause: Span) {
-        self.pauses.push(pause);
+    fn on_restart(&mut self, path: &Path, pause: Span) {
+        self.pauses.push((path.next_seq, pause));
     }
 }
 
@@ -304,19 +304,23 @@ fn every_timeout_and_every_undo_reaches_the_rule() {
 }
 
 #[test]
-fn on_restart_gives_the_length_of_an_application_limited_idle_period() {
+fn on_restart_gives_the_length_of_a_pause_of_the_application() {
     let mut windowed = counted();
     let mut path = path();
-    let mut send = |wait: u64, from_idle: bool, app_limited: bool| {
+    let mut send = |wait: u64, sent: Sent| {
         path.now += Span::from_secs(wait);
-        windowed
-            .on_sent(&path, &Sent::new(0).with_from_idle(from_idle).with_app_limited(app_limited));
+        path.next_seq += u64::from(!sent.retransmission);
+        windowed.on_sent(&path, &sent);
     };
-    send(1, false, false);
-    send(2, false, true); // packets were in flight
-    send(3, true, false); // limited by the window or the peer
-    send(4, true, true);
-    assert_eq!(windowed.rule.pauses, [Span::from_secs(4)]);
+    let from_idle = Sent::new(0).with_from_idle(true);
+    send(1, Sent::new(0));
+    send(2, Sent::new(0).with_app_limited(true)); // packets were in flight
+    send(3, from_idle); // limited by the window or the peer
+    send(4, from_idle.with_app_limited(true));
+    send(5, from_idle.with_retransmission(true));
+    // The sequence numbers are those before the packet (tcp_event_data_sent).
+    let pauses = [(2, 0), (3, 4), (4, 5)].map(|(next, pause)| (next, Span::from_secs(pause)));
+    assert_eq!(windowed.rule.pauses, pauses);
 }
 
 /// Sends so many packets at once and acknowledges each; the window does not limit sending.
