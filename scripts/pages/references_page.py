@@ -23,18 +23,15 @@ CAUSES: Final = {
     "illinois": "The same",
     "htcp": "The same",
     "westwood": "The same to a packet",
-    "vegas": "The same in three runs. In an outage the module counts packets anew after each "
-    "timeout, here after the first one. Why it grows once more beside CUBIC, from 6 packets, is "
-    "not known",
-    "veno": "The same in four runs. In an outage the module counts packets anew after each "
-    "timeout, here after the first one",
-    "cdg": "Whole packets. Backoffs are drawn at random, with the same numbers. From the first "
-    "outage on, where one side draws once more, they apply to other round trips",
+    "vegas": "The same",
+    "veno": "The same",
+    "cdg": "Whole packets: the module rounds its window down, of 27 packets beside CUBIC. Backoffs "
+    "are drawn at random, with the same numbers",
     "lp": "On purpose. Early congestion lowers the module's window, not its ssthresh, so that slow "
     "start overshoots again. A window of one packet has delayed acknowledgements, whose 40 ms "
     "count as a queue: the window stays at one packet",
-    "nv": "Whole packets. Why a decision differs beside CUBIC after 34 s is not known",
-    "hybla": "The same to a packet",
+    "nv": "The same. In an outage a window of 1 packet is 2 in the module before it grows",
+    "hybla": "The same to a packet, after pauses to two",
     "hstcp(arithmetic=linux)": "The same",
     "stcp": "Whole packets",
 }
@@ -123,6 +120,8 @@ it for 60 s:
 | losses | 50 Mbit/s, 40 ms; one packet in 1000 is lost |
 | beside cubic | 50 Mbit/s, 40 ms, with a CUBIC flow |
 | outages | 20 Mbit/s, 40 ms; all packets are lost from 10 to 11 s and from 25 to 25.5 s |
+| pauses | 20 Mbit/s, 40 ms; responses of 1 MB, with pauses of 500 ms on average, exponentially \
+distributed |
 
 ## Linux's modules
 

@@ -66,6 +66,7 @@ def scenario(
     beside: str | None = None,
     loss: float = 0.0,
     outages: tuple[tuple[int, int], ...] = (),
+    think_ms: int | None = None,
 ) -> str:
     """A flow of 60 s on a link with a queue of 1 BDP, as JSON.
 
@@ -75,6 +76,7 @@ def scenario(
         beside: The algorithm of a second flow.
         loss: Probability that a packet is lost.
         outages: Begin and end of the times in which every packet is lost, ms.
+        think_ms: Mean of the pauses between responses of 1 MB, ms; none for a flow without pauses.
     """
     link = {
         "name": "link",
@@ -91,6 +93,9 @@ def scenario(
     flow = {"path": ["link"], "return_delay_ns": rtt_ms * _MS // 2}
     names = ["beside", *([beside] if beside else [])]
     flows = [{"name": f"flow {n}", "cc": cc, **flow} for n, cc in enumerate(names)]
+    if think_ms is not None:
+        think = {"think_ns": think_ms * _MS, "is_random": True}
+        flows[0]["app"] = {"requests": {**think, "sizes": {"constant": 1_000_000}}}
     run = {"duration_ns": 60_000 * _MS, "sample_ns": 100 * _MS, "links": [link], "flows": flows}
     return json.dumps(run)
 
@@ -101,6 +106,7 @@ RUNS: Final = {
     "losses": scenario(50, 40, loss=1e-3),
     "beside cubic": scenario(50, 40, beside="cubic"),
     "outages": scenario(20, 40, outages=((10_000, 11_000), (25_000, 25_500))),
+    "pauses": scenario(20, 40, think_ms=500),
 }
 """What is simulated."""
 

@@ -2,17 +2,21 @@
  * A congestion control module of Linux as a program: reads the events of `crates/sim/examples/beside.rs` and
  * answers each with snd_cwnd and snd_ssthresh. Calls the module in the kernel's order (tcp_ack of Linux 6.12):
  * pkts_acked, in_ack_event, the change of state, cong_avoid. A reduction sets the window at once, as it does in
- * dumbbell; in the kernel PRR spreads it over the recovery.
+ * dumbbell; in the kernel PRR spreads it over the recovery. An episode begins before the acknowledgement that
+ * shows it is measured; in the kernel after it.
  */
 #include <stdio.h>
 
 #include "kernel.h"
 
 struct event {
-	char kind; /* 'I'nit, 'A'ck, 'L'oss (a new episode), 'T'imeout, 'U'ndo, 'S'ent with nothing in flight */
+	/* 'I'nit, 'A'ck, 'L'oss (a new episode), 'T'imeout, 'U'ndo, 'R'estart of the window after an idle period,
+	   'S'ent with nothing in flight */
+	char kind;
 	s64 rtt;   /* ns; -1 for no sample */
 	u64 now, una, next_seq, ca_state, in_flight, cwnd_limited, acked, srtt, delivered_since, mss, cwnd;
-	/* Of 'I' the seed, of 'T' whether an episode begins, of 'S' whether the application had no data. */
+	/* Of 'I' the seed, of 'T' whether an episode begins, of 'R' the window, of 'S' whether the application
+	   had no data. */
 	u64 detail;
 	u64 siblings;
 };
@@ -30,7 +34,7 @@ static struct tcp_sock *tp = &connection;
 static u64 una;
 static u64 random_state;
 static s64 least_rtt = -1;
-static bool undone;
+static bool undone, undone_early;
 
 int tcp_register_congestion_control(struct tcp_congestion_ops *module)
 {
@@ -142,13 +146,13 @@ static void reduce(void)
 	tp->snd_cwnd_cnt = 0;
 	tp->snd_ssthresh = ops->ssthresh(sk);
 	tp->snd_cwnd = tp->snd_ssthresh;
-	undone = false;
+	undone = undone_early = false;
 }
 
 void tcp_enter_cwr(struct sock *sk)
 {
 	tp->prior_ssthresh = 0;
-	if (is_reducing())
+	if (tp->inet_conn.icsk_ca_state >= TCP_CA_CWR)
 		return;
 	reduce();
 	set_state(TCP_CA_CWR);
@@ -168,16 +172,30 @@ static void time_out(const struct event *e)
 	set_state(TCP_CA_Loss);
 }
 
+/* tcp_undo_cwnd_reduction. */
 static void undo(void)
 {
-	tp->snd_cwnd = ops->undo_cwnd(sk);
-	tp->snd_ssthresh = max(tp->snd_ssthresh, tp->prior_ssthresh);
+	if (tp->prior_ssthresh) {
+		tp->snd_cwnd = ops->undo_cwnd(sk);
+		tp->snd_ssthresh = max(tp->snd_ssthresh, tp->prior_ssthresh);
+	}
 	undone = true;
+	undone_early = before(tp->snd_una, tp->high_seq);
 }
 
-/* tcp_end_cwnd_reduction. */
+/* tcp_cwnd_restart. */
+static void restart(const struct event *e)
+{
+	notify(CA_EVENT_CWND_RESTART);
+	tp->snd_ssthresh = tcp_current_ssthresh(sk);
+	tp->snd_cwnd = e->detail;
+}
+
+/* tcp_end_cwnd_reduction, which tcp_try_undo_partial and tcp_try_undo_dsack do without. */
 static void end_reduction(void)
 {
+	if (undone_early)
+		return;
 	if (!undone)
 		tp->snd_cwnd = tp->snd_ssthresh;
 	notify(CA_EVENT_COMPLETE_CWR);
@@ -289,6 +307,7 @@ int main(void)
 		case 'L': enter_recovery(); break;
 		case 'T': time_out(&e); break;
 		case 'U': undo(); break;
+		case 'R': restart(&e); break;
 		case 'S': notify(CA_EVENT_TX_START); break;
 		}
 		if (tp->snd_ssthresh >= TCP_INFINITE_SSTHRESH)

@@ -24,21 +24,50 @@ module_init(register_reno);
 """RFC 5681 as a module, of what kernel.h offers to modules."""
 
 
-@pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+WITNESS = """
+#include <linux/module.h>
+static void cwnd_event(struct sock *sk, enum tcp_ca_event event)
+{
+    if (event == CA_EVENT_COMPLETE_CWR) tcp_sk(sk)->snd_cwnd = 99;
+    if (event == CA_EVENT_CWND_RESTART) tcp_sk(sk)->snd_ssthresh = 77;
+}
+static void cong_avoid(struct sock *sk, u32 ack, u32 acked) { tcp_enter_cwr(sk); }
+static struct tcp_congestion_ops witness = {
+    .ssthresh = tcp_reno_ssthresh, .cong_avoid = cong_avoid, .cwnd_event = cwnd_event,
+    .undo_cwnd = tcp_reno_undo_cwnd, .name = "witness",
+};
+static int register_witness(void) { return tcp_register_congestion_control(&witness); }
+module_init(register_witness);
+"""
+"""A module that shows two events in its window, and begins a reduction where it may grow."""
+
+
+def build(folder: Path, module: str) -> Path:
     """The module as a program."""
     compiler = shutil.which("cc")
     if compiler is None:
         pytest.skip("there is no C compiler")
-    folder = tmp_path_factory.mktemp("references")
     (folder / "linux").mkdir()
     (folder / "linux/module.h").touch()
-    (folder / "reno.c").write_text(RENO)
+    (folder / "module.c").write_text(module)
     flags = [f"-I{folder}", f"-I{REFERENCES}", "-include", str(REFERENCES / "kernel.h")]
-    sources = [str(REFERENCES / "peer.c"), str(folder / "reno.c")]
-    command = [compiler, *flags, "-DMODULE_INIT=module_entry", *sources, "-o", str(folder / "reno")]
+    sources = [str(REFERENCES / "peer.c"), str(folder / "module.c")]
+    program = folder / "module"
+    command = [compiler, *flags, "-DMODULE_INIT=module_entry", *sources, "-o", str(program)]
     subprocess.run(command, check=True)
-    return folder / "reno"
+    return program
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """RFC 5681 as a program."""
+    return build(tmp_path_factory.mktemp("reno"), RENO)
+
+
+@pytest.fixture(scope="module")
+def witness(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The other module as a program."""
+    return build(tmp_path_factory.mktemp("witness"), WITNESS)
 
 
 def event(kind: str, una: int = 0, state: int = 0, acked: int = 0, flight: int = 0) -> str:
@@ -77,7 +106,25 @@ def test_an_episode_that_follows_at_once_halves_the_window_again(program: Path) 
     assert answers(program, *events)[-2:] == ["10 10", "5 5"]
 
 
-MEAN_WINDOW = {"yeah": 0.04, "stcp": 0.01, "cdg": 0.16, "nv": 0.06, "lp": None}
+def test_an_undo_before_the_end_of_a_recovery_does_not_complete_it(witness: Path) -> None:
+    """tcp_try_undo_partial goes on in Open; the end of a reduction follows tcp_try_undo_recovery."""
+    for una, window in ((9, "10 inf"), (10, "99 inf")):
+        events = [event("I"), event("L", state=3), event("U", una, state=3), event("A", una)]
+        assert answers(witness, *events)[1:] == ["5 5", "10 inf", window]
+
+
+def test_a_module_begins_a_reduction_in_open_and_disorder_only(witness: Path) -> None:
+    """tcp_enter_cwr acts if the state is below TCP_CA_CWR."""
+    events = [event("I"), event("T", state=4), event("A", 1, state=4, acked=1)]
+    assert answers(witness, *events, event("A", 2, acked=1))[1:] == ["1 5", "1 5", "2 2"]
+
+
+def test_an_idle_period_restarts_the_window(witness: Path) -> None:
+    """tcp_cwnd_restart."""
+    assert answers(witness, event("I"), event("R"))[1:] == ["1 77"]
+
+
+MEAN_WINDOW = {"yeah": 0.03, "stcp": 0.02, "cdg": 0.05, "lp": None}
 """How far a module's mean window may be off: 1 % unless it is here. `lp` differs on purpose; the
 page has the causes."""
 

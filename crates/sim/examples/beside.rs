@@ -55,6 +55,8 @@ struct Beside {
     ours: Algorithm,
     theirs: Arc<Mutex<Peer>>,
     theirs_leads: bool,
+    /// As the last event had it.
+    path: Path,
     mss: u32,
     seed: u64,
 }
@@ -64,12 +66,14 @@ impl Beside {
         let ours = Algorithm::parse(cc, config).expect("main has parsed it");
         let peer = Peer::new(program).expect("the program starts");
         let (mss, seed) = (config.mss, config.seed);
-        Beside { ours, theirs: Arc::new(Mutex::new(peer)), theirs_leads, mss, seed }
+        let (theirs, path) = (Arc::new(Mutex::new(peer)), Path::new(mss, config.now));
+        Beside { ours, theirs, theirs_leads, path, mss, seed }
     }
 
     /// The columns are those of `struct event` in `scripts/references/peer.c`.
     fn tell(&mut self, kind: char, path: &Path, ack: &Ack, detail: u64) {
         let rtt = ack.rtt.map_or(-1, |rtt| rtt.as_nanos() as i64);
+        self.path.clone_from(path);
         let since = ack.rate.map_or(0, |rate| path.delivered - rate.send_state.delivered);
         let columns = [
             path.now.as_nanos(),
@@ -140,6 +144,13 @@ impl CongestionControl for Beside {
     fn on_spurious_loss(&mut self, path: &Path) {
         self.ours.on_spurious_loss(path);
         self.tell('U', path, &Ack::default(), 0);
+    }
+
+    /// Nothing is in flight: the path is still that of the last acknowledgement.
+    fn on_restart_after_idle(&mut self, cwnd: f64) {
+        self.ours.on_restart_after_idle(cwnd);
+        let path = self.path.clone();
+        self.tell('R', &path, &Ack::default(), cwnd as u64);
     }
 
     fn control(&self) -> ControlParameters {
