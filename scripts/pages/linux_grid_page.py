@@ -361,23 +361,17 @@ What runs and captures show of them:
   With the same jitter the delay of `reordering-bbr+0.5-2` is 18.6 to 21.2 ms (Linux 17.8 to 21.1),
   and Reno retransmits 237 to 292 packets in `reordering-reno+0.5-2` (Linux 192 to 346; the medians
   are 256 and 276).
-- **`pair-bbr+reno-3`: whether Reno's queue empties while BBR is in ProbeRTT** at 10 s. If it does
-  not, BBR's lowest sample is too high, and it takes most of the link. From 15 to 20 s BBR has 76 to
-  77 Mbit/s with seeds 2 to 4 (Linux 75 to 77), but 42 with seed 1 (Linux 70).
 - **`multipath-...+buffer`: a receive buffer for half of both paths.** Which path gets how much of
   it depends on bursts and on [packets that are not
   full](../notes/2026-11-validation-grid.md#multipath-tcp-by-bytes), and so on microseconds. In
-  `multipath-reno+buffer-1` Linux's first path has about 80 Mbit/s for the first 2 to 12 s, then 46
-  to 50 (two runs, looked at every 3 s). The simulator's begins with 80 too. Without jitter it keeps
-  them for 30 s; with 5 to 200 us of jitter it left them in 8 of 15 runs, for 38 to 54 or 23 to 28
-  Mbit/s. If the links stand still for 4 ms at 3, 9 and 20 s, the paths have 47 and 15 Mbit/s over
-  30 s (Linux 48 and 13). Why Linux leaves them without such a stop is not known.
+  `multipath-reno+buffer-1` the first path begins with 80 Mbit/s and leaves them for about 50, in
+  Linux after 2 to 12 s (two runs, looked at every 3 s), in the simulator with some seeds not before
+  the end.
 - **`multipath-bbr+buffer-1` and `-2`: BBR keeps the rate it begins with**, as it takes [the receive
   window for the bandwidth](fidelity.md#multipath-tcp). With 33 packets that is the same rate in
-  Linux and in most simulated runs. With 367 packets the first path has 161 to 164 Mbit/s in the
-  simulator, and 19, 136, 136 and 145 in Linux. In captures of 3 s the simulator's first path sends
-  after ten acknowledgements (median 1 ms), Linux's after two or three (0.24 ms). The simulator
-  gives the second path two packets at once, Linux up to 45. Why is not known.
+  Linux and in the simulator. With 367 packets the first path has 161 to 173 Mbit/s in the
+  simulator, and 19 to 145 in Linux. There the second path gets up to 45 packets at once, in the
+  simulator two. Why is not known.
 - **`reordering-bbr+0.1-1`, `multipath-bbr-2`: moments in which the machine stops.** What it held
   back leaves at once, which BBR takes for bandwidth. These round trips, of 55 and 130 ms, are so
   long that runs with packets 12 to 33 ms late count. If the simulated path becomes 10 ms longer
@@ -429,7 +423,8 @@ connections over two paths [four on
 data](../notes/2026-11-validation-grid.md#multipath-tcp-by-bytes) and [three on
 acknowledgements](../notes/2026-11-validation-grid.md#acknowledgements-of-multipath-tcp). They
 changed which runs agree as well. The six cells with a small receive buffer were run again after the
-four on data, four times each."""
+four on data, four times each. [Rules found by
+reading](../notes/2026-11-validation-grid.md#rules-found-by-reading) followed."""
 
 _HOW_TO_READ: Final = """\
 Medians, and the least and the most of several runs. *With jitter*: simulated with the lateness of
