@@ -91,7 +91,9 @@ def test_percentiles_and_slowdown_are_those_of_the_transfers(result: Result) -> 
     row = metrics.transfer_summary(result).row(0, named=True)
     assert row["transfers"] == times.height
     assert 0.9 < row["completed_share"] < 0.99
-    assert row["completion_p99"] in times["took"].to_list()
+    # More than 95 % are complete, so that this percentile is the time of one of them.
+    assert row["completion_p95"] in times["took"].to_list()
+    assert row["completion_p99"] == math.inf
     one = times.drop_nulls("took").row(0, named=True)
     assert one["slowdown"] == pytest.approx(one["took"] / (0.04 + 8 * one["bytes"] / 20e6))
     assert row["load_offered"] == pytest.approx(8 * sum(times["bytes"]) / 20e6 / 20)
