@@ -107,7 +107,7 @@ def test_an_episode_that_follows_at_once_halves_the_window_again(program: Path) 
 
 
 def test_an_undo_before_the_end_of_a_recovery_does_not_complete_it(witness: Path) -> None:
-    """tcp_try_undo_partial goes on in Open; the end of a reduction follows tcp_try_undo_recovery."""
+    """tcp_try_undo_partial goes on in Open, without the end of a reduction."""
     for una, window in ((9, "10 inf"), (10, "99 inf")):
         events = [event("I"), event("L", state=3), event("U", una, state=3), event("A", una)]
         assert answers(witness, *events)[1:] == ["5 5", "10 inf", window]
