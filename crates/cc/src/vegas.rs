@@ -24,7 +24,7 @@
 //! | `alpha`, `beta`, `gamma` | 1, 3, 1 | 2, 4, 1 | Linux; options |
 //! | `diff` | `cwnd (1 - baseRTT / RTT)` | over `baseRTT`, in whole packets | Linux |
 //! | a window that does not limit sending | unspecified | grows | Linux |
-//! | after idle, and after a timeout that leaves nothing in flight | unspecified | measures `baseRTT` anew | Linux |
+//! | a packet that is sent with nothing in flight | unspecified | measures `baseRTT` anew | Linux |
 //! | loss | three mechanisms that retransmit sooner | as any flow | Linux |
 
 use crate::arithmetic::CongAvoidAi;

@@ -18,7 +18,7 @@
 //! |---|---|---|---|
 //! | `RTT` | minimum of the last round trip | of the last acknowledgement | Linux |
 //! | `N` | exact | in half packets, rounded up | Linux |
-//! | after idle, and after a timeout that leaves nothing in flight | unspecified | measures `BaseRTT` anew | Linux |
+//! | a packet that is sent with nothing in flight | unspecified | measures `BaseRTT` anew | Linux |
 //! | window | fractions | whole packets | Linux |
 
 use crate::arithmetic::CongAvoidAi;
