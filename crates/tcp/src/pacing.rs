@@ -8,8 +8,8 @@ use dumbbell_units::{Rate, Span, Time};
 /// Packets at the start of a connection of which all but the last leave unpaced.
 const UNPACED_PACKETS: u64 = 10;
 /// Maximum burst by segmentation offload, bytes: 64 KiB less the longest header and 1
-/// (`sk_dst_gso_max_size`; `MAX_TCP_HEADER` is 320).
-pub(crate) const GSO_MAX_SIZE: f64 = 65_215.0;
+/// (`sk_dst_gso_max_size`, `MPTCP_MAX_GSO_SIZE`; `MAX_TCP_HEADER` is 320). A buffer has no more either.
+pub(crate) const GSO_MAX_SIZE: u32 = 65_215;
 /// Duration of a burst at the pacing rate: 2^-10 s (`sk_pacing_shift`).
 const BURST_TIME: f64 = 1.0 / 1024.0;
 /// Minimum burst, packets (`tcp_min_tso_segs`).
@@ -50,9 +50,9 @@ pub(crate) fn tso_autosize(
         return 1;
     }
     // Short paths add 64 kB, halved for each 512 us of round trip (`tcp_tso_rtt_log`).
-    let halvings = (min_rtt.as_micros() >> 9).min(31) as i32;
-    let near = f64::from(GSO_MAX_SIZE as u32 >> halvings);
-    let bytes = (rate.bytes_per_sec() * BURST_TIME + near).min(GSO_MAX_SIZE);
+    let halvings = (min_rtt.as_micros() >> 9).min(31);
+    let near = f64::from(GSO_MAX_SIZE >> halvings);
+    let bytes = (rate.bytes_per_sec() * BURST_TIME + near).min(f64::from(GSO_MAX_SIZE));
     let packets = (bytes / f64::from(stack.mss)) as u32;
     packets
         .max(control.min_send_quantum.unwrap_or(MIN_TSO_SEGS))

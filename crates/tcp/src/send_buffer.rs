@@ -1,10 +1,7 @@
 //! The send buffer: what the application has written and the peer has not acknowledged.
 
 use crate::Stack;
-
-/// Most bytes of an `sk_buff`: 64 kB less `MAX_TCP_HEADER` and one (`sk_dst_gso_max_size`,
-/// `MPTCP_MAX_GSO_SIZE`).
-const MAX_SKB: u32 = 65_536 - 320 - 1;
+use crate::pacing::GSO_MAX_SIZE;
 
 /// The send buffer at its maximum, packets. Linux's grows to twice the window before
 /// (`tcp_sndbuf_expand`), so only its maximum limits the sender.
@@ -20,7 +17,7 @@ pub(crate) struct SendBuffer {
 impl SendBuffer {
     pub(crate) fn new(stack: &Stack) -> SendBuffer {
         let size = stack.max_written();
-        let skb = (MAX_SKB / u32::from(stack.mss)).max(1);
+        let skb = (GSO_MAX_SIZE / u32::from(stack.mss)).max(1);
         SendBuffer { size, written: size, skb }
     }
 

@@ -52,12 +52,11 @@ impl Sender {
             // seen the CWR flag.
             CaState::Cwr if self.scoreboard.una() > self.high_seq => self.end_episode(),
             CaState::Cwr => {}
-            CaState::Open | CaState::Disorder => {
-                if self.path.ca_state == CaState::Open {
-                    self.undo.forget_first_retransmission();
-                }
+            CaState::Open => {
+                self.undo.forget_first_retransmission();
                 self.try_undo_dsack();
             }
+            CaState::Disorder => self.try_undo_dsack(),
         }
         let prior_retrans = self.scoreboard.retrans_out();
         let waits = self.identify_packet_loss();
@@ -239,7 +238,7 @@ impl Sender {
         let new_episode = self.path.ca_state != CaState::Cwr;
         self.path.ca_state = CaState::Recovery;
         self.recoveries += 1;
-        // What is undone then has the window as before, but not what the echo of congestion took.
+        // An undo of this recovery does not take back a reduction for ECN (`prior_ssthresh`).
         let keeps_reduction = ece || !new_episode;
         self.clean_retrans_stamp();
         self.init_undo(self.tlp.is_some_and(|tlp| tlp.is_retrans), keeps_reduction);

@@ -356,14 +356,21 @@ fn of_an_overtaken_acknowledgement_only_the_blocks_count() {
     assert_eq!((sender.path.ca_state, sender.path.delivered), (CaState::Disorder, 6));
 }
 
+/// A sender that has retransmitted packets 0 and 1 at this time. Packets 2 to `end` arrived before, and packet 1
+/// a round-trip time later.
+fn with_packet_1_retransmitted(end: u32) -> (Sender, Time) {
+    let mut sender = connected(Stack::linux());
+    sender.handle(at(200), &ack(0, 100, &[(2, end)], Flags::default()));
+    let now = sender.next_timeout().max(at(200));
+    while sender.poll(now).is_some() {}
+    sender.handle(now + RTT, &ack(0, 100, &[(1, end)], Flags::default()));
+    (sender, now)
+}
+
 /// Linux `tcp_sacktag_one`: its original and its retransmission arrived after packet 9.
 #[test]
 fn a_duplicate_of_a_packet_that_waits_shows_reordering() {
-    let mut sender = connected(Stack::linux());
-    sender.handle(at(200), &ack(0, 100, &[(2, 10)], Flags::default()));
-    let now = sender.next_timeout().max(at(200));
-    while sender.poll(now).is_some() {}
-    sender.handle(now + RTT, &ack(0, 100, &[(1, 10)], Flags::default()));
+    let (mut sender, now) = with_packet_1_retransmitted(10);
     assert!(!sender.rack.is_reordering_high());
     sender.handle(now + RTT, &ack(0, 100, &[(1, 2), (1, 10)], Flags::DSACK));
     assert!(sender.rack.is_reordering_high(), "packet 1 was overtaken by eight");
@@ -372,11 +379,7 @@ fn a_duplicate_of_a_packet_that_waits_shows_reordering() {
 /// Linux `tcp_clean_rtx_queue`: `TCPCB_RETRANS` of a packet that was acknowledged selectively.
 #[test]
 fn a_retransmission_acknowledged_selectively_gives_no_sample_later() {
-    let mut sender = connected(Stack::linux());
-    sender.handle(at(200), &ack(0, 100, &[(2, 9)], Flags::default()));
-    let now = sender.next_timeout().max(at(200));
-    while sender.poll(now).is_some() {}
-    sender.handle(now + RTT, &ack(0, 100, &[(1, 9)], Flags::default()));
+    let (mut sender, now) = with_packet_1_retransmitted(9);
     let (srtt, later) = (sender.path.srtt, now + RTT * 2);
     // Of packets 0 and 1, retransmitted, and 9, which was not: Karn's algorithm, then the timestamp.
     sender.handle(later, &ack(10, 150, &[], Flags::default()));
