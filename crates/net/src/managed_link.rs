@@ -48,19 +48,19 @@ impl<P: Packet> Path<P> {
     #[inline(always)]
     fn push(&mut self, plain: &mut PlainLink<P>, now: Time, packet: &P) -> Result<(), DropReason> {
         match self {
-            Path::Plain => return plain.push(now, packet.clone()),
-            Path::Jittered(link, jitter) => {
-                link.push(now, Timed { packet: packet.clone(), not_before: Time::ZERO })?;
-                let delivery = jitter.delivery(link.last_arrival());
-                link.last_mut().expect("it was pushed").not_before = delivery;
-            }
+            Path::Plain => plain.push(now, packet.clone()),
+            Path::Jittered(link, jitter) => link.push_with(now, packet.size(), |arrival| Timed {
+                not_before: jitter.delivery(arrival),
+                packet: packet.clone(),
+            }),
             Path::Delayed(link, delay_stage) => {
                 remove_crossed(link, now);
-                link.push(now, SizeOnly(packet.size()))?;
-                delay_stage.push(link.last_arrival(), packet.clone());
+                link.push_with(now, packet.size(), |arrival| {
+                    delay_stage.push(arrival, packet.clone());
+                    SizeOnly(packet.size())
+                })
             }
         }
-        Ok(())
     }
 
     fn first_delivered(&self, now: Time) -> Option<&P> {

@@ -72,13 +72,23 @@ impl<P: Packet> PlainLink<P> {
     /// Accepts a packet at the near end.
     #[inline(always)]
     pub(crate) fn push(&mut self, now: Time, packet: P) -> Result<(), DropReason> {
-        let size = packet.size();
+        self.push_with(now, packet.size(), |_| packet)
+    }
+
+    /// The same for a packet of `size` bytes that depends on its arrival at the far end.
+    #[inline(always)]
+    pub(crate) fn push_with(
+        &mut self,
+        now: Time,
+        size: u32,
+        packet: impl FnOnce(Time) -> P,
+    ) -> Result<(), DropReason> {
         let departure = match &self.shaper {
             Shaper::None => now,
             Shaper::ConstantRate(_) => self.enqueue(now, size)?,
             _ => self.enqueue_shaped(now, size)?,
         };
-        self.accept(departure, size, packet);
+        self.accept(departure, size, packet(departure + self.delay));
         Ok(())
     }
 
@@ -157,11 +167,6 @@ impl<P: Packet> PlainLink<P> {
     /// The packet that is delivered next.
     pub(crate) fn first(&self) -> Option<&P> {
         self.ring.front().map(|first| &first.packet)
-    }
-
-    /// The packet accepted last.
-    pub(crate) fn last_mut(&mut self) -> Option<&mut P> {
-        self.ring.back_mut().map(|last| &mut last.packet)
     }
 
     /// See [`Link::first_delivered`](crate::Link::first_delivered).
