@@ -24,7 +24,7 @@ from dumbbell import DumbbellError, Experiment, ExperimentError, OverwriteError
 from dumbbell.cli.app import app
 from dumbbell.cli.evaluate import QUICK_PATHS
 from dumbbell.dossier import Dossier, bench, evaluate, evaluation, real
-from dumbbell.dossier.clauses import choose, clauses, needs_series, untested
+from dumbbell.dossier.clauses import Measure, choose, clauses, needs_series, untested
 from dumbbell.dossier.evaluation import REFERENCES
 from dumbbell.dossier.gate import Gate, write_junit
 from dumbbell.dossier.measures import KINDS, Runs, values, with_enough_flows
@@ -967,3 +967,18 @@ def test_paths_with_queue_management_are_counted_by_the_aqm_and_ecn(tmp_path: Pa
     (measure, *_) = said["clauses"][0]["measures"]
     assert set(measure["by_setting"]) == {"aqm", "ecn"}
     assert said["method"]["engine"].startswith("0.1.0-")
+
+
+def test_the_worst_fairness_has_as_many_flows_as_the_measure_needs(tmp_path: Path) -> None:
+    """Jain's index of a single flow is null, which is not the worst that there can be."""
+    measure = Measure(KINDS["unfairness"], "constrained", 0.2, "")
+    of = evaluation.Evaluation("reno", [], bench.Bench(tmp_path), 8, "simulator")
+    evidence = of.evidence(measure)
+    assert evidence.every.filter(flows=1)["value"].null_count() > 0
+    worst = of.with_worst(evidence, 20).worst
+    assert worst is not None
+    for path in (worst.worst, worst.simplest):
+        assert path.settings["flow.proposed.repeat"] >= 2
+        assert path.values["reno"] is not None
+    known = evidence.values["value"].max()
+    assert worst.worst.values["reno"] >= known  # type: ignore[operator]

@@ -237,9 +237,10 @@ class Evaluation:
         """The same with the worst path for the algorithm; none if it fails in the search."""
         if evidence.failure:
             return evidence
-        measure = evidence.measure
+        measure, runs = evidence.measure, self.runs[evidence.measure.scenario]
+        assert not isinstance(runs, str), "evidence without a failure has runs"
         search = Search(self.bench, measure, self.cc, self.references)
-        start = start_of(evidence.every, search.scenario, self.cc)
+        start = start_of(runs, measure.kind, search.scenario, self.cc)
         try:
             return replace(evidence, worst=search.worst(start, budget))
         except FailedRunError as error:
