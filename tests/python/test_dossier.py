@@ -982,3 +982,29 @@ def test_the_worst_fairness_has_as_many_flows_as_the_measure_needs(tmp_path: Pat
         assert path.values["reno"] is not None
     known = evidence.values["value"].max()
     assert worst.worst.values["reno"] >= known  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("budget", [1, 19, 20])
+def test_a_search_runs_as_many_paths_as_asked_and_counts_simpler_ones(
+    tmp_path: Path, budget: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [measure] = choose(["retransmitted-constrained"], {})[0].measures
+    search = Search(bench.Bench(tmp_path), measure, "reno", [])
+    start = [(place, 0.2) for place in search.scenario.places(12)]
+    run: list[int] = []
+
+    def measured(settings: list[dict[str, Any]], *_: Any) -> list[dict[str, float]]:
+        run.append(len(settings))
+        return [{"reno": 0.3} for _ in settings]
+
+    monkeypatch.setattr(search, "_measure", measured)
+    simple = search._simple
+
+    def searched(*arguments: Any) -> dict[str, Any]:
+        assert sum(run) == budget
+        return simple(*arguments)
+
+    monkeypatch.setattr(search, "_simple", searched)
+    found = search.worst(start, budget)
+    assert sum(run[:-1]) > budget  # the last are the worst and the simplest, run before
+    assert found.tried == 12 + sum(run[:-1])

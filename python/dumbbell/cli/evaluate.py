@@ -37,7 +37,8 @@ def evaluate_algorithms(
         Option(min=1, help="Random paths for each scenario; default: 100, or 3 on linux."),
     ] = None,
     search: Annotated[
-        int | None, Option(min=0, help="Paths of each search; default: 60, or 0 on linux.")
+        int | None,
+        Option(min=0, help="Paths of each search for the worst; default: 60, or 0 on linux."),
     ] = None,
     gate: Annotated[
         Path | None, Option(help="Thresholds (TOML); exit status 1 if one is exceeded.")

@@ -79,8 +79,8 @@ def evaluate(
         out: The folder; what is there from before is used again.
         clauses: The sections of the RFC, such as ``["5.1.3"]``, or measures; all if not given.
         paths: How many random paths each scenario has; if not given 100, or 3 with real packets.
-        search: How many more paths the search for the worst tries for each measure; 0 for none. If
-            not given 60, or 0 with real packets.
+        search: How many more paths the search for the worst tries at most for each measure; 0 for
+            none. If not given 60, or 0 with real packets. Simpler paths come on top.
         limits: Limits of measures in the place of those of the program, by the measures' names.
         packs: Published suites to be run too, such as ``["tcpeval"]``.
         seeds: How many seeds the tests of packs have; those of their files if not given.

@@ -201,9 +201,13 @@ def _method(of: Dossier) -> list[str]:
     if of.findings and (sends := words.ecn(of)):
         lines.append(sends)
     if of.findings:
+        searched = (
+            f"; at most {method['searched']} more for each measure in search of the worst, and some "
+            "that are simpler"
+        )
         lines.append(
-            f"Paths: {of.paths} for each scenario, drawn at random from the ranges below; "
-            f"{method['searched']} more for each measure in search of the worst."
+            f"Paths: {of.paths} for each scenario, drawn at random from the ranges below"
+            f"{searched if method['searched'] else ''}."
         )
     lines += [
         f"Scenario `{one['name']}`: {one['title']}. {one['duration']}; seed {one['seed']} of the "

@@ -57,7 +57,7 @@ class Worst:
         worst: The path on which the algorithm does worst.
         simplest: A path as plain as possible that is beyond the limit too; without such a path,
             one with nearly the worst value.
-        tried: How many paths were run.
+        tried: How many paths were run: those of the dossier, of the search, and simpler ones.
     """
 
     worst: Path
@@ -77,7 +77,7 @@ class Search:
         self.known: dict[str, float] = {}  # by the settings, written out
 
     def worst(self, start: Sequence[tuple[Place, float]], budget: int) -> Worst:
-        """Searches from paths with known values for `budget` more."""
+        """Searches from paths with known values on at most `budget` more; then makes it simple."""
         best = sorted(start, key=lambda one: -one[1])
         self.known |= {_named(self.scenario.settings(place)): value for place, value in start}
         place, found = best[0]
@@ -101,14 +101,17 @@ class Search:
         while len(first) < _POPULATION:
             first.append(tuple(draw.random() for _ in range(size)))
 
+        end = len(self.known) + budget
+
         def badness(places: NDArray[np.float64]) -> NDArray[np.float64]:
-            return -np.array(self._values([tuple(map(float, place)) for place in places.T]))
+            settings = [self.scenario.settings(tuple(map(float, place))) for place in places.T]
+            return -np.array(self._values(settings, end - len(self.known)))
 
         found = differential_evolution(
             badness,
             [(0.0, 1.0 - 1e-9)] * size,
             init=np.array(first),
-            maxiter=max(budget // _POPULATION, 1),
+            maxiter=-(-budget // _POPULATION),
             polish=False,
             vectorized=True,
             updating="deferred",
@@ -117,15 +120,15 @@ class Search:
         )
         return tuple(map(float, found.x)), float(-found.fun)
 
-    def _values(self, places: Sequence[Place]) -> list[float]:
-        settings = [self.scenario.settings(place) for place in places]
+    def _values(self, settings: Sequence[dict[str, Any]], most: int | None = None) -> list[float]:
+        """How bad paths are; of those that are not known `most` are run, and no other is bad."""
         new = {_named(one): one for one in settings if _named(one) not in self.known}
-        if new:
-            for name, value in zip(
-                new, self._measure(list(new.values()), self.needed), strict=True
-            ):
+        names = list(new)[:most]
+        if names:
+            measured = self._measure([new[name] for name in names], self.needed)
+            for name, value in zip(names, measured, strict=True):
                 self.known[name] = _badness(value, self.cc)
-        return [self.known[_named(one)] for one in settings]
+        return [self.known.get(_named(one), -_MOST) for one in settings]
 
     def _measure(
         self, settings: Sequence[Mapping[str, Any]], algorithms: Sequence[str]
@@ -170,13 +173,8 @@ class Search:
 
     def _bad(self, paths: Sequence[dict[str, Any]], enough: float) -> list[bool]:
         """Whether the measure exceeds `enough` on paths; not on those that do not fit together."""
-        valid = {_named(one): one for one in paths if self._is_valid(one)}
-        if not valid:
-            return [False] * len(paths)
-        measured = self._measure(list(valid.values()), self.needed)
-        values = {
-            name: _badness(one, self.cc) for name, one in zip(valid, measured, strict=True)
-        }
+        valid = [one for one in paths if self._is_valid(one)]
+        values = dict(zip(map(_named, valid), self._values(valid), strict=True))
         return [values.get(_named(one), enough) > enough for one in paths]
 
     def _is_valid(self, settings: Mapping[str, Any]) -> bool:
