@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
     from dumbbell.dossier.search import Worst
     from dumbbell.engine.backend import Backend
+    from dumbbell.engine.progress import Progress
     from dumbbell.results.result import Result
 
 SCENARIOS = sorted(file.stem for file in FOLDER.glob("*.toml"))
@@ -1008,3 +1009,36 @@ def test_a_search_runs_as_many_paths_as_asked_and_counts_simpler_ones(
     found = search.worst(start, budget)
     assert sum(run[:-1]) > budget  # the last are the worst and the simplest, run before
     assert found.tried == 12 + sum(run[:-1])
+
+
+def test_a_class_that_is_edited_during_its_evaluation_ends_it(tmp_path: Path) -> None:
+    source = tmp_path / "stays.py"
+    source.write_text(STAYS)
+
+    def edit(step: str, _: float) -> None:
+        assert step.startswith("own: ")
+        source.write_text(STAYS + "# edited\n")
+
+    cc, out = f"{source}:Stays", tmp_path / "out"
+    with pytest.raises(DumbbellError, match="its source was changed during the evaluation"):
+        evaluate(cc, out, clauses=["5.1.3"], paths=2, search=0, progress=edit)
+    assert not (out / "dossier.json").exists()
+    found = evaluate(cc, out, clauses=["5.1.3"], paths=2, search=0)
+    assert not found.failures
+
+
+@pytest.mark.parametrize(("dask", "is_watched"), [(None, True), ("tcp://nowhere:1", False)])
+def test_only_runs_in_threads_are_taken_for_hanging(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dask: str | None, is_watched: bool
+) -> None:
+    def slow(*_: Any, progress: Progress, **__: Any) -> None:
+        for _ in range(2):
+            progress("2 runs", 0.0)
+        raise LookupError("it went on")
+
+    monkeypatch.setattr(bench, "PATIENCE", -1.0)
+    monkeypatch.setattr(bench, "run_sweep", slow)
+    design = Scenario("own").design(["reno"], 1)
+    its = bench.Bench(tmp_path, dask=dask)
+    with pytest.raises(bench.FailedRunError if is_watched else LookupError):
+        its.run(design, "own")

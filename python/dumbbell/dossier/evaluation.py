@@ -94,7 +94,7 @@ def evaluate(
     Raises:
         DumbbellError: If there is no such algorithm, clause, measure or pack, the backend runs
             none of what is asked for, or `out` cannot be written. An algorithm that raises or hangs
-            is no error: the dossier says so.
+            is no error: the dossier says so; one whose source is changed meanwhile is.
         TestbedError: If this machine lacks what real packets need.
         OverwriteError: If `out` holds something else, such as a dossier on another algorithm.
     """
@@ -116,7 +116,7 @@ def evaluate(
     _refuse_tcp_for_media(cc, chosen, suites)
     check_algorithm(cc, backend)
     _refuse_other(Path(out), cc, backend)
-    bench = Bench(Path(out), jobs, dask, progress)
+    bench = Bench(Path(out), jobs, dask, progress, cc)
     study = Evaluation(cc, list(REFERENCES), bench, paths, backend)
     findings = [
         Finding(clause, [study.evidence(measure) for measure in clause.measures])
@@ -140,6 +140,7 @@ def evaluate(
         backend,
         Options(clauses, search, dict(limits or {}), seeds),
     )
+    bench.check_source()
     write_scenarios(dossier)
     write_text(Path(out) / "dossier.json", json.dumps(dossier.to_json(), indent=1) + "\n")
     write_dossier(dossier)

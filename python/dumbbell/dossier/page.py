@@ -202,8 +202,8 @@ def _method(of: Dossier) -> list[str]:
         lines.append(sends)
     if of.findings:
         searched = (
-            f"; at most {method['searched']} more for each measure in search of the worst, and some "
-            "that are simpler"
+            f"; at most {method['searched']} more for each measure in search of the worst, and "
+            "simpler ones"
         )
         lines.append(
             f"Paths: {of.paths} for each scenario, drawn at random from the ranges below"
