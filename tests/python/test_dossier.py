@@ -30,7 +30,7 @@ from dumbbell.dossier.gate import Gate, write_junit
 from dumbbell.dossier.measures import KINDS, Runs, values, with_enough_flows
 from dumbbell.dossier.outcome import Evidence, Finding, Options
 from dumbbell.dossier.packs import Pack, Packed
-from dumbbell.dossier.page import again
+from dumbbell.dossier.page import again, write_side_by_side
 from dumbbell.dossier.scenarios import FOLDER, Scenario
 from dumbbell.dossier.search import Search
 from dumbbell.dossier.verdict import FEWEST, Pair, Share, bounds, combined, together
@@ -209,7 +209,7 @@ def test_six_paths_of_one_kind_and_none_of_the_other_are_a_difference() -> None:
 
 
 def test_a_path_that_one_of_the_two_lacks_is_not_compared() -> None:
-    rows = [(0, "bbr", 0.5), (1, "bbr", 0.5), (1, "cubic", 0.0)]
+    rows = [(0, "bbr", 0.5), (1, "bbr", 0.5), (1, "cubic", 0.0), (2, "bbr", 0.0)]
     table = pl.DataFrame(rows, schema=["path", "cc", "value"], orient="row")
     [measure] = choose(["loss-own"], {})[0].measures
     shares = {cc: Share(0, 1) for cc in ("bbr", "cubic")}
@@ -710,7 +710,7 @@ def test_several_algorithms_stand_side_by_side(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, [*arguments, "--paths", "2", "--search", "0"])
     assert done.exit_code == 0
     page = Page((tmp_path / "index.html").read_text())
-    assert {"reno/index.html", "cubic/index.html"} <= set(page.links)
+    assert {"./reno/index.html", "./cubic/index.html"} <= set(page.links)
     assert page.open == []
 
 
@@ -721,6 +721,7 @@ def test_several_algorithms_stand_side_by_side(tmp_path: Path) -> None:
         ("[shares]", 'no table is called "shares"'),
         ('[share]\n"loss-owm" = 0.1', 'did you mean "loss-own"?'),
         ('[share]\n"loss-own" = "x"', "share.loss-own: 'x' is not a number of at least 0"),
+        ('[limits]\n"loss-own" = inf', "limits: loss-own: inf is not finite"),
         ('[share]\n"loss-own" = 2', "share.loss-own: 2 is not between 0 and 1"),
         ("[share", "is not TOML"),
     ],
@@ -1042,3 +1043,55 @@ def test_only_runs_in_threads_are_taken_for_hanging(
     its = bench.Bench(tmp_path, dask=dask)
     with pytest.raises(bench.FailedRunError if is_watched else LookupError):
         its.run(design, "own")
+
+
+def test_one_starved_standard_flow_of_several_is_seen() -> None:
+    runs = pl.DataFrame(
+        [("a", "bbr", "reno", 1), ("b", "reno", "reno", 1)],
+        schema=["run", "proposed", "existing", "seed"],
+        orient="row",
+    )
+    rates = {"a": [30.0, 28.0, 2.0], "b": [22.0, 20.0, 20.0]}
+    rows = [
+        (run, f"existing-{n}", rate) for run, its in rates.items() for n, rate in enumerate(its)
+    ]
+    flows = pl.DataFrame(rows, schema=["run", "flow", "throughput"], orient="row")
+    of = Runs.of(runs, flows, ["proposed", "existing"])
+    sums = dict(KINDS["harm"].measure(of).rows())
+    least = dict(KINDS["harm_least"].measure(of).rows())
+    assert sums["a"] < 0.05
+    assert (least["a"], least["b"]) == (pytest.approx(0.9), 0.0)
+    none = Runs.of(runs, flows.with_columns(throughput=0.0), ["proposed", "existing"])
+    assert KINDS["harm_least"].measure(none)["value"].to_list() == [0.0, 0.0]
+
+
+def test_an_algorithm_has_strong_evidence_beside_the_other_standard_one(tmp_path: Path) -> None:
+    [clause] = choose(["loss-own"], {})
+    shares = {"reno": Share(0, 100), "cubic": Share(50, 100)}
+    one = Evidence(clause.measures[0], pl.DataFrame(), shares, pl.DataFrame())
+    of = Dossier("reno", ["reno", "cubic"], [Finding(clause, [one])], [], 100, 0, tmp_path)
+    assert of.extremes() == ([one], [])
+    assert replace(of, cc="cubic").extremes() == ([], [one])
+
+
+def test_a_comparison_of_thousands_of_paths_has_its_p() -> None:
+    assert Pair(1000, 1000).p == 1.0
+    assert 0 < Pair(600, 500).p < 0.01
+
+
+def test_folders_of_algorithms_are_linked_whatever_their_names(tmp_path: Path) -> None:
+    names = {"quinn:cubic": "./quinn%3Acubic", "a b#c.py:Mine": "./a%20b%23c.py%3AMine"}
+    write_side_by_side([Dossier(cc, [], [], [], 1, 0, tmp_path / cc) for cc in names], tmp_path)
+    links = Page((tmp_path / "index.html").read_text()).links
+    assert {f"{link}/index.html" for link in names.values()} <= set(links)
+
+
+def test_suites_that_fail_are_errors_in_junit(tmp_path: Path) -> None:
+    packed = Packed(Pack.load("tcpeval"), [], 1, {"Data center": "it hangs"})
+    dossier = Dossier("bbr", ["reno"], [], [], 3, 0, tmp_path, [packed])
+    write_junit(tmp_path / "junit.xml", Gate(), [(dossier, [])])
+    [suite] = ElementTree.parse(tmp_path / "junit.xml").getroot()
+    [case] = suite
+    assert (case.get("name"), case[0].tag) == ("tcpeval: Data center", "error")
+    assert case[0].get("message") == "it hangs"
+    assert (suite.get("tests"), suite.get("errors")) == ("1", "1")

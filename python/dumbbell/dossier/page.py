@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
 
 from markupsafe import Markup
 
@@ -40,7 +41,7 @@ def write_dossier(of: Dossier) -> Path:
         "dossier.html.j2",
         of=of,
         label=words.label,
-        names=[words.label(cc) for cc in of.references],
+        names=[words.label(cc) for cc in of.others],
         standard=words.label(standard(of.cc)),
         heading=words.heading(of),
         few=words.too_few(of),
@@ -99,7 +100,12 @@ def write_side_by_side(dossiers: Sequence[Dossier], out: Path) -> Path:
         (finding.clause, [(one.findings[at], one.cc) for one in dossiers])
         for at, finding in enumerate(dossiers[0].findings)
     ]
-    links = [(words.label(one.cc), f"{one.folder.relative_to(out)}/index.html") for one in dossiers]
+    # A first segment with a colon would be a scheme (RFC 3986, section 4.2).
+    folders = [quote(one.folder.relative_to(out).as_posix()) for one in dossiers]
+    links = [
+        (words.label(one.cc), f"./{folder}/index.html")
+        for one, folder in zip(dossiers, folders, strict=True)
+    ]
     page.write(
         path,
         "dossiers.html.j2",
@@ -198,6 +204,10 @@ def _method(of: Dossier) -> list[str]:
         "algorithm differs from its specification: the head of its file in crates/cc/src. Each "
         "random path is run once, unless its scenario says otherwise.",
     ]
+    if of.findings:
+        lines.append(
+            "TCP's segments are full: small packets, of which the RFC says nothing, are none."
+        )
     if of.findings and (sends := words.ecn(of)):
         lines.append(sends)
     if of.findings:

@@ -132,7 +132,7 @@ class Pair:
         """How likely so uneven a split is if neither is worse: an exact two-sided sign test."""
         count = self.worse + self.better
         tail = sum(comb(count, few) for few in range(min(self.worse, self.better) + 1))
-        return min(1.0, 2 * tail * 0.5**count)
+        return min(1.0, 2 * tail / 2**count)
 
     def comparison(self, tests: int = 1) -> Comparison:
         """Which is more often beyond the limit, as one of some `tests` (Bonferroni)."""
