@@ -49,6 +49,8 @@ if TYPE_CHECKING:
 
 SCENARIOS = sorted(file.stem for file in FOLDER.glob("*.toml"))
 
+QUICK: Any = {"clauses": ["retransmitted-constrained"], "paths": 1, "search": 0}
+
 RAISES = """\
 from dumbbell.cc import WindowRule
 
@@ -1095,3 +1097,40 @@ def test_suites_that_fail_are_errors_in_junit(tmp_path: Path) -> None:
     assert (case.get("name"), case[0].tag) == ("tcpeval: Data center", "error")
     assert case[0].get("message") == "it hangs"
     assert (suite.get("tests"), suite.get("errors")) == ("1", "1")
+
+
+def test_an_interrupted_dossier_is_resumed_and_other_data_are_not(tmp_path: Path) -> None:
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        evaluate("reno", tmp_path / "out", progress=interrupt, **QUICK)
+    assert not (tmp_path / "out/dossier.json").exists()
+    with pytest.raises(OverwriteError, match="holds a dossier on reno"):
+        evaluate("bbr", tmp_path / "out", **QUICK)
+    evaluate("reno", tmp_path / "out", **QUICK)
+    (tmp_path / "mine/data").mkdir(parents=True)
+    with pytest.raises(OverwriteError, match="is no dossier"):
+        evaluate("reno", tmp_path / "mine", **QUICK)
+
+
+def test_a_dossier_that_is_a_list_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "dossier.json").write_text("[]")
+    with pytest.raises(OverwriteError, match="nothing that can be read"):
+        evaluate("reno", tmp_path, **QUICK)
+
+
+def test_a_page_is_not_overwritten_by_one_of_several_algorithms(tmp_path: Path) -> None:
+    options = ["--clauses", "retransmitted-constrained", "--paths", "1", "--search", "0"]
+    evaluate("reno", tmp_path / "one", **QUICK)
+    said = complaint_of("evaluate", "reno,bbr", "--out", "one", *options, cwd=tmp_path)
+    assert "one: holds a dossier on reno, and a dossier needs" in said
+    (tmp_path / "index.html").write_text("mine")
+    said = complaint_of("evaluate", "reno,bbr", "--out", ".", *options, cwd=tmp_path)
+    assert "has a page that is not of several dossiers" in said
+    assert (tmp_path / "index.html").read_text() == "mine"
+    for _ in range(2):
+        done = dumbbell("evaluate", "reno,bbr", "--out", "both", *options, cwd=tmp_path)
+        assert done.returncode == 0
+    said = complaint_of("evaluate", "reno", "--out", "both", *options, cwd=tmp_path)
+    assert "both: holds several dossiers" in said

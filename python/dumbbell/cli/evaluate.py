@@ -51,6 +51,7 @@ def evaluate_algorithms(
 ) -> None:
     """Collect the evidence on algorithms that RFC 9743 asks for."""
     from dumbbell.dossier import evaluate
+    from dumbbell.dossier.folder import check_several
     from dumbbell.dossier.gate import Gate, write_junit
     from dumbbell.dossier.page import write_side_by_side
 
@@ -64,6 +65,8 @@ def evaluate_algorithms(
     named = options.named("clauses", "backend", "dask", cc="CC", packs="--pack")
     with named, progress_bar("collecting evidence") as progress:
         thresholds.check_run(sections)
+        if len(algorithms) > 1:
+            check_several(out)
         for name in algorithms:
             folder = out if len(algorithms) == 1 else out / name.replace("/", "_")
             dossiers.append(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dumbbell.dossier.bench import Bench, FailedRunError
 from dumbbell.dossier.clauses import choose, needs_series, untested
+from dumbbell.dossier.folder import claim
 from dumbbell.dossier.measures import values, with_enough_flows, worst_of_grid
 from dumbbell.dossier.outcome import Dossier, Evidence, Finding, Options
 from dumbbell.dossier.packs import FOLDER as SUITES
@@ -21,7 +22,7 @@ from dumbbell.dossier.verdict import Share
 from dumbbell.engine.backend import sends_packets
 from dumbbell.engine.progress import Progress, silent
 from dumbbell.engine.runner import refuse_others, run_all
-from dumbbell.errors import ExperimentError, OverwriteError
+from dumbbell.errors import ExperimentError
 from dumbbell.experiment.files import write_text
 from dumbbell.experiment.user_code import name_of
 
@@ -115,7 +116,7 @@ def evaluate(
         raise ExperimentError("is for the simulator", key="dask")
     _refuse_tcp_for_media(cc, chosen, suites)
     check_algorithm(cc, backend)
-    _refuse_other(Path(out), cc, backend)
+    claim(Path(out), cc, backend)
     bench = Bench(Path(out), jobs, dask, progress, cc)
     study = Evaluation(cc, list(REFERENCES), bench, paths, backend)
     findings = [
@@ -153,28 +154,6 @@ def _refuse_tcp_for_media(cc: str, chosen: Sequence[Clause], suites: Sequence[Pa
     if is_for_media(cc) and (chosen or bulk):
         problem = f'"{cc}" controls media; all else is run with TCP, so give the pack rmcat alone'
         raise ExperimentError(problem, key="cc")
-
-
-def _refuse_other(out: Path, cc: str, backend: Backend) -> None:
-    """Raises `OverwriteError` if a folder holds anything but such a dossier on the algorithm."""
-    file = out / "dossier.json"
-    if file.is_file():
-        try:
-            there = json.loads(file.read_text("utf-8"))
-            other, its = there["algorithm"], there.get("backend", "simulator")
-        except (ValueError, KeyError):
-            other, its = "nothing that can be read", backend
-        if other != cc:
-            raise _refused(out, f"holds a dossier on {other}")
-        if its != backend:
-            raise _refused(out, f"holds a dossier made with {its}")
-    elif out.is_file() or (out.is_dir() and any(out.iterdir()) and not (out / "data").is_dir()):
-        raise _refused(out, "is no dossier")
-
-
-def _refused(out: Path, problem: str) -> OverwriteError:
-    advice = "and a dossier needs a folder of its own"
-    return OverwriteError(f"{out}: {problem}, {advice}", is_replaceable=False)
 
 
 def check_algorithm(cc: str, backend: Backend = "simulator") -> None:

@@ -11,6 +11,7 @@ from markupsafe import Markup
 from dumbbell import _core, figures, lab
 from dumbbell.dossier import words
 from dumbbell.dossier.clauses import SIMPLEST
+from dumbbell.dossier.folder import mark_several
 from dumbbell.dossier.measures import standard
 from dumbbell.dossier.scenarios import Scenario
 from dumbbell.dossier.verdict import BESIDE, TOLERATED, WORDS
@@ -96,6 +97,7 @@ def query(of: Dossier) -> str:
 def write_side_by_side(dossiers: Sequence[Dossier], out: Path) -> Path:
     """Writes ``index.html`` into `out`: the verdicts of several dossiers beside each other."""
     path = out / "index.html"
+    mark_several(out)
     rows = [
         (finding.clause, [(one.findings[at], one.cc) for one in dossiers])
         for at, finding in enumerate(dossiers[0].findings)
