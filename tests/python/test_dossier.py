@@ -119,7 +119,7 @@ def test_shares_have_the_exact_intervals_of_newcombe_s_table(
     assert bounds(beyond, paths, 0.025) == pytest.approx((low, high), abs=5e-5)
 
 
-def test_a_verdict_is_wrong_in_at_most_5_of_100_dossiers_for_any_paths() -> None:
+def test_a_verdict_is_wrong_in_at_most_5_of_100_draws_for_any_paths() -> None:
     """The probabilities of the counts that give one where a tenth of all paths is beyond."""
     for paths in range(1, 121):
         chance = [
@@ -173,6 +173,20 @@ def test_the_chances_of_for_in_the_guide_are_those_of_100_paths() -> None:
 
     found = [chance(0.02), chance(0.05), chance(0.02) ** 8, chance(0.05) ** 8]
     assert [round(100 * one) for one in found] == [95, 44, 66, 0]
+
+
+def test_the_chances_of_against_in_the_reference_are_those_of_100_paths() -> None:
+    def chance(share: float) -> float:
+        return sum(
+            math.comb(100, beyond) * share**beyond * (1 - share) ** (100 - beyond)
+            for beyond in range(101)
+            if Share(beyond, 100).verdict == "against"
+        )
+
+    assert max(len(clause.measures) for clause in clauses()) == 14
+    found = [100 * (1 - (1 - chance(share)) ** 14) for share in (0.1, 0.08, 0.05)]
+    assert [f"{one:.1g}" for one in found[1:]] == ["8", "0.05"]
+    assert round(found[0]) == 43
 
 
 def test_one_measure_against_an_algorithm_is_a_verdict_on_the_clause() -> None:
@@ -1134,3 +1148,14 @@ def test_a_page_is_not_overwritten_by_one_of_several_algorithms(tmp_path: Path) 
         assert done.returncode == 0
     said = complaint_of("evaluate", "reno", "--out", "both", *options, cwd=tmp_path)
     assert "both: holds several dossiers" in said
+
+
+def test_another_seed_has_other_paths_and_stands_in_the_command(tmp_path: Path) -> None:
+    one = evaluate("reno", tmp_path / "1", **QUICK)
+    other = evaluate("reno", tmp_path / "2", path_seed=2, **QUICK | {"search": 1})
+    assert one.evidence[0].values["rtt"][0] != other.evidence[0].values["rtt"][0]
+    assert other.method()["scenarios"][0]["seed"] == 2
+    assert again(other).endswith("--paths 1 --search 1 --path-seed 2")
+    assert "--path-seed" not in again(one)
+    done = dumbbell(*shlex.split(again(other))[1:], cwd=tmp_path)
+    assert done.returncode == 0

@@ -36,6 +36,7 @@ def evaluate_algorithms(
         int | None,
         Option(min=1, help="Random paths for each scenario; default: 100, or 3 on linux."),
     ] = None,
+    path_seed: Annotated[int, Option(min=0, help="Seed from which the paths are drawn.")] = 1,
     search: Annotated[
         int | None,
         Option(min=0, help="Paths of each search for the worst; default: 60, or 0 on linux."),
@@ -75,6 +76,7 @@ def evaluate_algorithms(
                     folder,
                     clauses=sections,
                     paths=paths or (QUICK_PATHS if quick and not is_real else None),
+                    path_seed=path_seed,
                     search=0 if quick and search is None else search,
                     limits=thresholds.limits,
                     packs=packs,

@@ -60,6 +60,7 @@ def evaluate(
     *,
     clauses: Sequence[str] | None = None,
     paths: int | None = None,
+    path_seed: int = 1,
     search: int | None = None,
     limits: Mapping[str, float] | None = None,
     packs: Sequence[str] = (),
@@ -80,6 +81,8 @@ def evaluate(
         out: The folder; what is there from before is used again.
         clauses: The sections of the RFC, such as ``["5.1.3"]``, or measures; all if not given.
         paths: How many random paths each scenario has; if not given 100, or 3 with real packets.
+        path_seed: The seed from which these are drawn; another one has paths that no dossier of the
+            default has.
         search: How many more paths the search for the worst tries at most for each measure; 0 for
             none. If not given 60, or 0 with real packets. Simpler paths come on top.
         limits: Limits of measures in the place of those of the program, by the measures' names.
@@ -118,7 +121,7 @@ def evaluate(
     check_algorithm(cc, backend)
     claim(Path(out), cc, backend)
     bench = Bench(Path(out), jobs, dask, progress, cc)
-    study = Evaluation(cc, list(REFERENCES), bench, paths, backend)
+    study = Evaluation(cc, list(REFERENCES), bench, paths, backend, path_seed)
     findings = [
         Finding(clause, [study.evidence(measure) for measure in clause.measures])
         for clause in chosen
@@ -139,7 +142,7 @@ def evaluate(
         Path(out),
         packed,
         backend,
-        Options(clauses, search, dict(limits or {}), seeds),
+        Options(clauses, search, path_seed, dict(limits or {}), seeds),
     )
     bench.check_source()
     write_scenarios(dossier)
@@ -182,6 +185,7 @@ class Evaluation:
         bench: Where runs are made.
         paths: How many random paths each scenario has.
         backend: What runs them.
+        path_seed: The seed from which the paths are drawn.
         runs: By scenario, its runs, or why there are none.
     """
 
@@ -190,6 +194,7 @@ class Evaluation:
     bench: Bench
     paths: int
     backend: Backend
+    path_seed: int = 1
     runs: dict[str, Runs | str] = field(default_factory=dict)
 
     @property
@@ -220,15 +225,18 @@ class Evaluation:
         measure, runs = evidence.measure, self.runs[evidence.measure.scenario]
         assert not isinstance(runs, str), "evidence without a failure has runs"
         search = Search(self.bench, measure, self.cc, self.references)
-        start = start_of(runs, measure.kind, search.scenario, self.cc)
+        start = start_of(runs, measure.kind, self._scenario(measure.scenario), self.cc)
         try:
             return replace(evidence, worst=search.worst(start, budget))
         except FailedRunError as error:
             return Evidence.lacking(measure, str(error))
 
+    def _scenario(self, name: str) -> Scenario:
+        return Scenario(name, seed=self.path_seed)
+
     def _run(self, scenario: str) -> Runs | str:
         if scenario not in self.runs:
-            its = Scenario(scenario)
+            its = self._scenario(scenario)
             try:
                 design = its.design(self.algorithms, self.paths)
                 if self.backend == "linux":

@@ -81,6 +81,7 @@ def again(of: Dossier) -> str:
         parts += ["--clauses", ",".join(asked.clauses or ["all"])]
     if of.findings:
         parts += ["--paths", str(of.paths), "--search", str(asked.search)]
+        parts += ["--path-seed", str(asked.path_seed)] * (asked.path_seed != 1)
     if asked.limits:
         parts += ["--gate", str(of.folder / _LIMITS)]
     return shlex.join(parts)
@@ -234,8 +235,9 @@ def markdown(of: Dossier) -> str:
     lines = [
         f"# Evaluation of {words.label(of.cc)} by RFC 9743",
         f"{words.heading(of)}.",
-        f"Against: with a confidence of 95 % more than {100 * TOLERATED:.0f} % of all such paths "
-        "are beyond a limit (exact binomial bound); for: less; open: neither. "
+        f"Against: a measure is beyond its limit on more than {100 * TOLERATED:.0f} % of all such "
+        "paths, with a confidence of 95 % for this measure by itself (exact binomial bound); for: "
+        "all measures on less; open: neither. "
         f"Beside {words.label(standard(of.cc))}: which of the two is beyond a limit more often on "
         "the same paths (exact sign test); reference: a limit is relative to this algorithm. "
         "Shares are of the paths that Method describes, not of the Internet. "
