@@ -279,7 +279,7 @@ def main() -> None:
         data = json.loads(file.read_text())
     scenarios = {measure.scenario for clause in clauses() for measure in clause.measures}
     if unknown := set(names) - set(_ALL) - scenarios:
-        raise SystemExit(f"no algorithm of this page and no scenario: {', '.join(unknown)}")
+        raise SystemExit(f"no algorithm of this page and no scenario: {', '.join(sorted(unknown))}")
     if names and paths != data["paths"]:
         raise SystemExit(f"{file} has {data['paths']} paths: evaluate as many, or all algorithms")
     if rest:

@@ -8,8 +8,11 @@ import json
 import math
 import re
 import shlex
+import subprocess
+import sys
 import tomllib
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
@@ -40,7 +43,6 @@ from dumbbell.engine.runner import run_all, run_each
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from dumbbell.dossier.search import Worst
     from dumbbell.engine.backend import Backend
@@ -1159,3 +1161,23 @@ def test_another_seed_has_other_paths_and_stands_in_the_command(tmp_path: Path) 
     assert "--path-seed" not in again(one)
     done = dumbbell(*shlex.split(again(other))[1:], cwd=tmp_path)
     assert done.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("rest", "said"),
+    [
+        (["400", "bbr3"], "has 100 paths: evaluate as many, or all algorithms"),
+        (["100", "bbr3x"], "no algorithm of this page and no scenario: bbr3x"),
+    ],
+)
+def test_the_page_of_all_algorithms_refuses_other_paths_and_names(
+    tmp_path: Path, rest: list[str], said: str
+) -> None:
+    docs = tmp_path / "docs/explanation"
+    docs.mkdir(parents=True)
+    (docs / "dossiers.json").write_text('{"paths": 100, "algorithms": {}}')
+    script = Path(__file__).parents[2] / "scripts/pages/dossiers_page.py"
+    command = [sys.executable, str(script), "docs", *rest]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.strip().endswith(said)
