@@ -4,8 +4,8 @@
 
 With PATHS it evaluates them on as many paths, and goes on from what ``results/dossiers`` has: two
 hours on two processors for 100. With names only these algorithms, or all on these scenarios; the
-rest of ``dossiers.json`` stays. Without PATHS it takes what is there. What `dossiers_linux.py`
-measured is put into the page.
+rest of ``dossiers.json`` stays, and PATHS must be as many as it has. Without PATHS it takes what is
+there. What `dossiers_linux.py` measured is put into the page.
 """
 
 from __future__ import annotations
@@ -49,9 +49,11 @@ _INTRODUCTION: Final = """\
 
 The verdicts of [dossiers](../reference/dossiers.md) on the built-in algorithms with their defaults,
 {paths} random paths for each scenario. A number belongs to the clause's worst measure: the share of
-paths beyond its limit, in %. **Bold**: evidence against, as with a confidence of 95 % more than a
-tenth of all such paths are beyond. Plain: evidence for, less than a tenth. In brackets: open. `=`:
-the others are compared with this algorithm, so it has no verdict. It is no ranking: the limits are
+paths beyond its limit, in %. **Bold**: evidence against, as with a confidence of 95 % for this
+measure by itself more than a tenth of all such paths are beyond. Plain: evidence for, all measures
+on less than a tenth. In brackets: open. `=`: the others are compared with this algorithm, so it has
+no verdict. Where a clause has many measures, one may be against by chance
+([how often](statistics.md#verdicts-of-dossiers)). It is no ranking: the limits are
 ours, and some clauses do not suit what an algorithm is for. Coupled algorithms are left out,
 because the scenarios have one path.
 
@@ -271,11 +273,18 @@ def main() -> None:
     """Evaluates what is named, or takes the data that are there."""
     docs, *rest = sys.argv[1:]
     file = Path(docs, "explanation/dossiers.json")
-    data = {"version": _core.__version__, "paths": int(rest[0]) if rest else 0, "algorithms": {}}
+    paths, names = int(rest[0]) if rest else 0, rest[1:]
+    data: dict[str, Any] = {"paths": paths, "algorithms": {}}
     if len(rest) != 1:
         data = json.loads(file.read_text())
+    scenarios = {measure.scenario for clause in clauses() for measure in clause.measures}
+    if unknown := set(names) - set(_ALL) - scenarios:
+        raise SystemExit(f"no algorithm of this page and no scenario: {', '.join(sorted(unknown))}")
+    if names and paths != data["paths"]:
+        raise SystemExit(f"{file} has {data['paths']} paths: evaluate as many, or all algorithms")
     if rest:
-        _evaluate(data, rest[1:])
+        data["version"] = _core.__version__
+        _evaluate(data, names)
         _judge(data)
     print(write(Path(docs), data))
 

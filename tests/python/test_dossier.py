@@ -8,8 +8,11 @@ import json
 import math
 import re
 import shlex
+import subprocess
+import sys
 import tomllib
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
@@ -24,13 +27,13 @@ from dumbbell import DumbbellError, Experiment, ExperimentError, OverwriteError
 from dumbbell.cli.app import app
 from dumbbell.cli.evaluate import QUICK_PATHS
 from dumbbell.dossier import Dossier, bench, evaluate, evaluation, real
-from dumbbell.dossier.clauses import choose, clauses, needs_series, untested
+from dumbbell.dossier.clauses import Measure, choose, clauses, needs_series, untested
 from dumbbell.dossier.evaluation import REFERENCES
 from dumbbell.dossier.gate import Gate, write_junit
 from dumbbell.dossier.measures import KINDS, Runs, values, with_enough_flows
 from dumbbell.dossier.outcome import Evidence, Finding, Options
 from dumbbell.dossier.packs import Pack, Packed
-from dumbbell.dossier.page import again
+from dumbbell.dossier.page import again, write_side_by_side
 from dumbbell.dossier.scenarios import FOLDER, Scenario
 from dumbbell.dossier.search import Search
 from dumbbell.dossier.verdict import FEWEST, Pair, Share, bounds, combined, together
@@ -40,13 +43,15 @@ from dumbbell.engine.runner import run_all, run_each
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from dumbbell.dossier.search import Worst
     from dumbbell.engine.backend import Backend
+    from dumbbell.engine.progress import Progress
     from dumbbell.results.result import Result
 
 SCENARIOS = sorted(file.stem for file in FOLDER.glob("*.toml"))
+
+QUICK: Any = {"clauses": ["retransmitted-constrained"], "paths": 1, "search": 0}
 
 RAISES = """\
 from dumbbell.cc import WindowRule
@@ -116,7 +121,7 @@ def test_shares_have_the_exact_intervals_of_newcombe_s_table(
     assert bounds(beyond, paths, 0.025) == pytest.approx((low, high), abs=5e-5)
 
 
-def test_a_verdict_is_wrong_in_at_most_5_of_100_dossiers_for_any_paths() -> None:
+def test_a_verdict_is_wrong_in_at_most_5_of_100_draws_for_any_paths() -> None:
     """The probabilities of the counts that give one where a tenth of all paths is beyond."""
     for paths in range(1, 121):
         chance = [
@@ -172,6 +177,20 @@ def test_the_chances_of_for_in_the_guide_are_those_of_100_paths() -> None:
     assert [round(100 * one) for one in found] == [95, 44, 66, 0]
 
 
+def test_the_chances_of_against_in_the_reference_are_those_of_100_paths() -> None:
+    def chance(share: float) -> float:
+        return sum(
+            math.comb(100, beyond) * share**beyond * (1 - share) ** (100 - beyond)
+            for beyond in range(101)
+            if Share(beyond, 100).verdict == "against"
+        )
+
+    assert max(len(clause.measures) for clause in clauses()) == 14
+    found = [100 * (1 - (1 - chance(share)) ** 14) for share in (0.1, 0.08, 0.05)]
+    assert [f"{one:.1g}" for one in found[1:]] == ["8", "0.05"]
+    assert round(found[0]) == 43
+
+
 def test_one_measure_against_an_algorithm_is_a_verdict_on_the_clause() -> None:
     assert together(["for", "against", "inconclusive"]) == "against"
     assert together(["for", "inconclusive"]) == "inconclusive"
@@ -208,7 +227,7 @@ def test_six_paths_of_one_kind_and_none_of_the_other_are_a_difference() -> None:
 
 
 def test_a_path_that_one_of_the_two_lacks_is_not_compared() -> None:
-    rows = [(0, "bbr", 0.5), (1, "bbr", 0.5), (1, "cubic", 0.0)]
+    rows = [(0, "bbr", 0.5), (1, "bbr", 0.5), (1, "cubic", 0.0), (2, "bbr", 0.0)]
     table = pl.DataFrame(rows, schema=["path", "cc", "value"], orient="row")
     [measure] = choose(["loss-own"], {})[0].measures
     shares = {cc: Share(0, 1) for cc in ("bbr", "cubic")}
@@ -709,7 +728,7 @@ def test_several_algorithms_stand_side_by_side(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, [*arguments, "--paths", "2", "--search", "0"])
     assert done.exit_code == 0
     page = Page((tmp_path / "index.html").read_text())
-    assert {"reno/index.html", "cubic/index.html"} <= set(page.links)
+    assert {"./reno/index.html", "./cubic/index.html"} <= set(page.links)
     assert page.open == []
 
 
@@ -720,6 +739,7 @@ def test_several_algorithms_stand_side_by_side(tmp_path: Path) -> None:
         ("[shares]", 'no table is called "shares"'),
         ('[share]\n"loss-owm" = 0.1', 'did you mean "loss-own"?'),
         ('[share]\n"loss-own" = "x"', "share.loss-own: 'x' is not a number of at least 0"),
+        ('[limits]\n"loss-own" = inf', "limits: loss-own: inf is not finite"),
         ('[share]\n"loss-own" = 2', "share.loss-own: 2 is not between 0 and 1"),
         ("[share", "is not TOML"),
     ],
@@ -967,3 +987,197 @@ def test_paths_with_queue_management_are_counted_by_the_aqm_and_ecn(tmp_path: Pa
     (measure, *_) = said["clauses"][0]["measures"]
     assert set(measure["by_setting"]) == {"aqm", "ecn"}
     assert said["method"]["engine"].startswith("0.1.0-")
+
+
+def test_the_worst_fairness_has_as_many_flows_as_the_measure_needs(tmp_path: Path) -> None:
+    """Jain's index of a single flow is null, which is not the worst that there can be."""
+    measure = Measure(KINDS["unfairness"], "constrained", 0.2, "")
+    of = evaluation.Evaluation("reno", [], bench.Bench(tmp_path), 8, "simulator")
+    evidence = of.evidence(measure)
+    assert evidence.every.filter(flows=1)["value"].null_count() > 0
+    worst = of.with_worst(evidence, 20).worst
+    assert worst is not None
+    for path in (worst.worst, worst.simplest):
+        assert path.settings["flow.proposed.repeat"] >= 2
+        assert path.values["reno"] is not None
+    known = evidence.values["value"].max()
+    assert worst.worst.values["reno"] >= known  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("budget", [1, 19, 20])
+def test_a_search_runs_as_many_paths_as_asked_and_counts_simpler_ones(
+    tmp_path: Path, budget: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [measure] = choose(["retransmitted-constrained"], {})[0].measures
+    search = Search(bench.Bench(tmp_path), measure, "reno", [])
+    start = [(place, 0.2) for place in search.scenario.places(12)]
+    run: list[int] = []
+
+    def measured(settings: list[dict[str, Any]], *_: Any) -> list[dict[str, float]]:
+        run.append(len(settings))
+        return [{"reno": 0.3} for _ in settings]
+
+    monkeypatch.setattr(search, "_measure", measured)
+    simple = search._simple
+
+    def searched(*arguments: Any) -> dict[str, Any]:
+        assert sum(run) == budget
+        return simple(*arguments)
+
+    monkeypatch.setattr(search, "_simple", searched)
+    found = search.worst(start, budget)
+    assert sum(run[:-1]) > budget  # the last are the worst and the simplest, run before
+    assert found.tried == 12 + sum(run[:-1])
+
+
+def test_a_class_that_is_edited_during_its_evaluation_ends_it(tmp_path: Path) -> None:
+    source = tmp_path / "stays.py"
+    source.write_text(STAYS)
+
+    def edit(step: str, _: float) -> None:
+        assert step.startswith("own: ")
+        source.write_text(STAYS + "# edited\n")
+
+    cc, out = f"{source}:Stays", tmp_path / "out"
+    with pytest.raises(DumbbellError, match="its source was changed during the evaluation"):
+        evaluate(cc, out, clauses=["5.1.3"], paths=2, search=0, progress=edit)
+    assert not (out / "dossier.json").exists()
+    found = evaluate(cc, out, clauses=["5.1.3"], paths=2, search=0)
+    assert not found.failures
+
+
+@pytest.mark.parametrize(("dask", "is_watched"), [(None, True), ("tcp://nowhere:1", False)])
+def test_only_runs_in_threads_are_taken_for_hanging(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dask: str | None, is_watched: bool
+) -> None:
+    def slow(*_: Any, progress: Progress, **__: Any) -> None:
+        for _ in range(2):
+            progress("2 runs", 0.0)
+        raise LookupError("it went on")
+
+    monkeypatch.setattr(bench, "PATIENCE", -1.0)
+    monkeypatch.setattr(bench, "run_sweep", slow)
+    design = Scenario("own").design(["reno"], 1)
+    its = bench.Bench(tmp_path, dask=dask)
+    with pytest.raises(bench.FailedRunError if is_watched else LookupError):
+        its.run(design, "own")
+
+
+def test_one_starved_standard_flow_of_several_is_seen() -> None:
+    runs = pl.DataFrame(
+        [("a", "bbr", "reno", 1), ("b", "reno", "reno", 1)],
+        schema=["run", "proposed", "existing", "seed"],
+        orient="row",
+    )
+    rates = {"a": [30.0, 28.0, 2.0], "b": [22.0, 20.0, 20.0]}
+    rows = [
+        (run, f"existing-{n}", rate) for run, its in rates.items() for n, rate in enumerate(its)
+    ]
+    flows = pl.DataFrame(rows, schema=["run", "flow", "throughput"], orient="row")
+    of = Runs.of(runs, flows, ["proposed", "existing"])
+    sums = dict(KINDS["harm"].measure(of).rows())
+    least = dict(KINDS["harm_least"].measure(of).rows())
+    assert sums["a"] < 0.05
+    assert (least["a"], least["b"]) == (pytest.approx(0.9), 0.0)
+    none = Runs.of(runs, flows.with_columns(throughput=0.0), ["proposed", "existing"])
+    assert KINDS["harm_least"].measure(none)["value"].to_list() == [0.0, 0.0]
+
+
+def test_an_algorithm_has_strong_evidence_beside_the_other_standard_one(tmp_path: Path) -> None:
+    [clause] = choose(["loss-own"], {})
+    shares = {"reno": Share(0, 100), "cubic": Share(50, 100)}
+    one = Evidence(clause.measures[0], pl.DataFrame(), shares, pl.DataFrame())
+    of = Dossier("reno", ["reno", "cubic"], [Finding(clause, [one])], [], 100, 0, tmp_path)
+    assert of.extremes() == ([one], [])
+    assert replace(of, cc="cubic").extremes() == ([], [one])
+
+
+def test_a_comparison_of_thousands_of_paths_has_its_p() -> None:
+    assert Pair(1000, 1000).p == 1.0
+    assert 0 < Pair(600, 500).p < 0.01
+
+
+def test_folders_of_algorithms_are_linked_whatever_their_names(tmp_path: Path) -> None:
+    names = {"quinn:cubic": "./quinn%3Acubic", "a b#c.py:Mine": "./a%20b%23c.py%3AMine"}
+    write_side_by_side([Dossier(cc, [], [], [], 1, 0, tmp_path / cc) for cc in names], tmp_path)
+    links = Page((tmp_path / "index.html").read_text()).links
+    assert {f"{link}/index.html" for link in names.values()} <= set(links)
+
+
+def test_suites_that_fail_are_errors_in_junit(tmp_path: Path) -> None:
+    packed = Packed(Pack.load("tcpeval"), [], 1, {"Data center": "it hangs"})
+    dossier = Dossier("bbr", ["reno"], [], [], 3, 0, tmp_path, [packed])
+    write_junit(tmp_path / "junit.xml", Gate(), [(dossier, [])])
+    [suite] = ElementTree.parse(tmp_path / "junit.xml").getroot()
+    [case] = suite
+    assert (case.get("name"), case[0].tag) == ("tcpeval: Data center", "error")
+    assert case[0].get("message") == "it hangs"
+    assert (suite.get("tests"), suite.get("errors")) == ("1", "1")
+
+
+def test_an_interrupted_dossier_is_resumed_and_other_data_are_not(tmp_path: Path) -> None:
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        evaluate("reno", tmp_path / "out", progress=interrupt, **QUICK)
+    assert not (tmp_path / "out/dossier.json").exists()
+    with pytest.raises(OverwriteError, match="holds a dossier on reno"):
+        evaluate("bbr", tmp_path / "out", **QUICK)
+    evaluate("reno", tmp_path / "out", **QUICK)
+    (tmp_path / "mine/data").mkdir(parents=True)
+    with pytest.raises(OverwriteError, match="is no dossier"):
+        evaluate("reno", tmp_path / "mine", **QUICK)
+
+
+def test_a_dossier_that_is_a_list_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "dossier.json").write_text("[]")
+    with pytest.raises(OverwriteError, match="nothing that can be read"):
+        evaluate("reno", tmp_path, **QUICK)
+
+
+def test_a_page_is_not_overwritten_by_one_of_several_algorithms(tmp_path: Path) -> None:
+    options = ["--clauses", "retransmitted-constrained", "--paths", "1", "--search", "0"]
+    evaluate("reno", tmp_path / "one", **QUICK)
+    said = complaint_of("evaluate", "reno,bbr", "--out", "one", *options, cwd=tmp_path)
+    assert "one: holds a dossier on reno, and a dossier needs" in said
+    (tmp_path / "index.html").write_text("mine")
+    said = complaint_of("evaluate", "reno,bbr", "--out", ".", *options, cwd=tmp_path)
+    assert "has a page that is not of several dossiers" in said
+    assert (tmp_path / "index.html").read_text() == "mine"
+    for _ in range(2):
+        done = dumbbell("evaluate", "reno,bbr", "--out", "both", *options, cwd=tmp_path)
+        assert done.returncode == 0
+    said = complaint_of("evaluate", "reno", "--out", "both", *options, cwd=tmp_path)
+    assert "both: holds several dossiers" in said
+
+
+def test_another_seed_has_other_paths_and_stands_in_the_command(tmp_path: Path) -> None:
+    one = evaluate("reno", tmp_path / "1", **QUICK)
+    other = evaluate("reno", tmp_path / "2", path_seed=2, **QUICK | {"search": 1})
+    assert one.evidence[0].values["rtt"][0] != other.evidence[0].values["rtt"][0]
+    assert other.method()["scenarios"][0]["seed"] == 2
+    assert again(other).endswith("--paths 1 --search 1 --path-seed 2")
+    assert "--path-seed" not in again(one)
+    done = dumbbell(*shlex.split(again(other))[1:], cwd=tmp_path)
+    assert done.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("rest", "said"),
+    [
+        (["400", "bbr3"], "has 100 paths: evaluate as many, or all algorithms"),
+        (["100", "bbr3x"], "no algorithm of this page and no scenario: bbr3x"),
+    ],
+)
+def test_the_page_of_all_algorithms_refuses_other_paths_and_names(
+    tmp_path: Path, rest: list[str], said: str
+) -> None:
+    docs = tmp_path / "docs/explanation"
+    docs.mkdir(parents=True)
+    (docs / "dossiers.json").write_text('{"paths": 100, "algorithms": {}}')
+    script = Path(__file__).parents[2] / "scripts/pages/dossiers_page.py"
+    command = [sys.executable, str(script), "docs", *rest]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.strip().endswith(said)

@@ -36,8 +36,10 @@ def evaluate_algorithms(
         int | None,
         Option(min=1, help="Random paths for each scenario; default: 100, or 3 on linux."),
     ] = None,
+    path_seed: Annotated[int, Option(min=0, help="Seed from which the paths are drawn.")] = 1,
     search: Annotated[
-        int | None, Option(min=0, help="Paths of each search; default: 60, or 0 on linux.")
+        int | None,
+        Option(min=0, help="Paths of each search for the worst; default: 60, or 0 on linux."),
     ] = None,
     gate: Annotated[
         Path | None, Option(help="Thresholds (TOML); exit status 1 if one is exceeded.")
@@ -50,6 +52,7 @@ def evaluate_algorithms(
 ) -> None:
     """Collect the evidence on algorithms that RFC 9743 asks for."""
     from dumbbell.dossier import evaluate
+    from dumbbell.dossier.folder import check_several
     from dumbbell.dossier.gate import Gate, write_junit
     from dumbbell.dossier.page import write_side_by_side
 
@@ -63,6 +66,8 @@ def evaluate_algorithms(
     named = options.named("clauses", "backend", "dask", cc="CC", packs="--pack")
     with named, progress_bar("collecting evidence") as progress:
         thresholds.check_run(sections)
+        if len(algorithms) > 1:
+            check_several(out)
         for name in algorithms:
             folder = out if len(algorithms) == 1 else out / name.replace("/", "_")
             dossiers.append(
@@ -71,6 +76,7 @@ def evaluate_algorithms(
                     folder,
                     clauses=sections,
                     paths=paths or (QUICK_PATHS if quick and not is_real else None),
+                    path_seed=path_seed,
                     search=0 if quick and search is None else search,
                     limits=thresholds.limits,
                     packs=packs,

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from dumbbell.dossier.measures import Runs
-from dumbbell.dossier.source import write_path
-from dumbbell.engine.progress import Progress, silent
+from dumbbell.dossier.source import source_of, write_path
+from dumbbell.engine.progress import Progress, silent, titled
 from dumbbell.errors import DumbbellError
 from dumbbell.sweeps.drive import run_sweep
 from dumbbell.sweeps.work import FAILED_POINT, RUNNING_POINT
@@ -36,6 +36,7 @@ class Bench:
         jobs: How many simulations to run at once; None for one a processor.
         dask: The address of a Dask scheduler whose workers do the work; None for threads.
         progress: Called with the current step and its completed fraction.
+        cc: The algorithm in question; its source must stay what it is when the bench is made.
         made: The number of runs that were made, and of those that were there before.
     """
 
@@ -43,8 +44,18 @@ class Bench:
     jobs: int | None = None
     dask: str | None = None
     progress: Progress = silent
+    cc: str = ""
     made: int = 0
     found: int = 0
+
+    def __post_init__(self) -> None:
+        self._source = source_of(self.cc)
+
+    def check_source(self) -> None:
+        """Raises `DumbbellError` if the source of the algorithm in question was changed."""
+        if source_of(self.cc) != self._source:
+            problem = f"{self.cc}: its source was changed during the evaluation"
+            raise DumbbellError(f"{problem}; evaluate it again")
 
     def run(
         self,
@@ -60,12 +71,16 @@ class Bench:
         The sweep has its own seeds unless `seeds` says how many. Time series are kept if `series`.
 
         Raises:
-            FailedRunError: If an algorithm raises an exception or hangs. It names the experiment
-                file of the path, unless an algorithm hangs on a worker of Dask.
+            DumbbellError: If the source of the algorithm in question was changed.
+            FailedRunError: If an algorithm raises an exception, or hangs in a thread: of Dask's
+                workers only their results are seen. It names the experiment file of the path.
         """
+        self.check_source()
         file = f"scenarios/failed-{place.replace('/', '-')}.toml"
         (self.folder / file).unlink(missing_ok=True)
-        watch = _Watch(self.progress, place)
+        # Dask's workers do not show how far they are: slow ones would be taken for hanging.
+        told = titled(self.progress, place)
+        watch = _Watch(told) if self.dask is None else told
         try:
             swept = run_sweep(
                 sweep,
@@ -78,12 +93,14 @@ class Bench:
                 progress=watch,
             )
         except Exception as error:
+            self.check_source()
             is_hanging = isinstance(error, FailedRunError)
             point = getattr(error, RUNNING_POINT if is_hanging else FAILED_POINT, None)
             if point is None:
                 raise
             write_path(self.folder / file, sweep.experiment(point))
             raise FailedRunError(f"{_told(error)}; the path is {file}") from error
+        self.check_source()
         self.made += swept.made
         self.found += swept.total - swept.made
         return Runs(swept.dataset, grid)
@@ -104,7 +121,6 @@ class _Watch:
     """Passes progress on, and ends work that does not advance."""
 
     progress: Progress
-    title: str
     done: float = -1.0
     since: float = field(default_factory=time.monotonic)
 
@@ -113,4 +129,4 @@ class _Watch:
             self.done, self.since = done, time.monotonic()
         elif time.monotonic() - self.since > PATIENCE:
             raise FailedRunError(f"its simulation did not advance for {PATIENCE:.0f} s")
-        self.progress(f"{self.title}: {step}", done)
+        self.progress(step, done)

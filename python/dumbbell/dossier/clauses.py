@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -137,8 +138,10 @@ def needs_series(scenario: str) -> bool:
 
 
 def check_measures(names: Mapping[str, float]) -> None:
-    """Raises `ExperimentError` for a name that no measure has."""
+    """Raises `ExperimentError` for a name that no measure has, and a value that is not finite."""
     known = [measure.id for clause in clauses() for measure in clause.measures]
-    for name in names:
+    for name, value in names.items():
         if name not in known:
             raise ExperimentError(unknown("measure", name, known), key="limits")
+        if not isfinite(value):
+            raise ExperimentError(f"{name}: {value} is not finite", key="limits")

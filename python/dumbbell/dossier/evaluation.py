@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dumbbell.dossier.bench import Bench, FailedRunError
 from dumbbell.dossier.clauses import choose, needs_series, untested
+from dumbbell.dossier.folder import claim
 from dumbbell.dossier.measures import values, with_enough_flows, worst_of_grid
 from dumbbell.dossier.outcome import Dossier, Evidence, Finding, Options
 from dumbbell.dossier.packs import FOLDER as SUITES
@@ -21,7 +22,7 @@ from dumbbell.dossier.verdict import Share
 from dumbbell.engine.backend import sends_packets
 from dumbbell.engine.progress import Progress, silent
 from dumbbell.engine.runner import refuse_others, run_all
-from dumbbell.errors import ExperimentError, OverwriteError
+from dumbbell.errors import ExperimentError
 from dumbbell.experiment.files import write_text
 from dumbbell.experiment.user_code import name_of
 
@@ -59,6 +60,7 @@ def evaluate(
     *,
     clauses: Sequence[str] | None = None,
     paths: int | None = None,
+    path_seed: int = 1,
     search: int | None = None,
     limits: Mapping[str, float] | None = None,
     packs: Sequence[str] = (),
@@ -79,8 +81,10 @@ def evaluate(
         out: The folder; what is there from before is used again.
         clauses: The sections of the RFC, such as ``["5.1.3"]``, or measures; all if not given.
         paths: How many random paths each scenario has; if not given 100, or 3 with real packets.
-        search: How many more paths the search for the worst tries for each measure; 0 for none. If
-            not given 60, or 0 with real packets.
+        path_seed: The seed from which these are drawn; another one has paths that no dossier of the
+            default has.
+        search: How many more paths the search for the worst tries at most for each measure; 0 for
+            none. If not given 60, or 0 with real packets. Simpler paths come on top.
         limits: Limits of measures in the place of those of the program, by the measures' names.
         packs: Published suites to be run too, such as ``["tcpeval"]``.
         seeds: How many seeds the tests of packs have; those of their files if not given.
@@ -94,7 +98,7 @@ def evaluate(
     Raises:
         DumbbellError: If there is no such algorithm, clause, measure or pack, the backend runs
             none of what is asked for, or `out` cannot be written. An algorithm that raises or hangs
-            is no error: the dossier says so.
+            is no error: the dossier says so; one whose source is changed meanwhile is.
         TestbedError: If this machine lacks what real packets need.
         OverwriteError: If `out` holds something else, such as a dossier on another algorithm.
     """
@@ -115,9 +119,9 @@ def evaluate(
         raise ExperimentError("is for the simulator", key="dask")
     _refuse_tcp_for_media(cc, chosen, suites)
     check_algorithm(cc, backend)
-    _refuse_other(Path(out), cc, backend)
-    bench = Bench(Path(out), jobs, dask, progress)
-    study = Evaluation(cc, list(REFERENCES), bench, paths, backend)
+    claim(Path(out), cc, backend)
+    bench = Bench(Path(out), jobs, dask, progress, cc)
+    study = Evaluation(cc, list(REFERENCES), bench, paths, backend, path_seed)
     findings = [
         Finding(clause, [study.evidence(measure) for measure in clause.measures])
         for clause in chosen
@@ -138,8 +142,9 @@ def evaluate(
         Path(out),
         packed,
         backend,
-        Options(clauses, search, dict(limits or {}), seeds),
+        Options(clauses, search, path_seed, dict(limits or {}), seeds),
     )
+    bench.check_source()
     write_scenarios(dossier)
     write_text(Path(out) / "dossier.json", json.dumps(dossier.to_json(), indent=1) + "\n")
     write_dossier(dossier)
@@ -152,28 +157,6 @@ def _refuse_tcp_for_media(cc: str, chosen: Sequence[Clause], suites: Sequence[Pa
     if is_for_media(cc) and (chosen or bulk):
         problem = f'"{cc}" controls media; all else is run with TCP, so give the pack rmcat alone'
         raise ExperimentError(problem, key="cc")
-
-
-def _refuse_other(out: Path, cc: str, backend: Backend) -> None:
-    """Raises `OverwriteError` if a folder holds anything but such a dossier on the algorithm."""
-    file = out / "dossier.json"
-    if file.is_file():
-        try:
-            there = json.loads(file.read_text("utf-8"))
-            other, its = there["algorithm"], there.get("backend", "simulator")
-        except (ValueError, KeyError):
-            other, its = "nothing that can be read", backend
-        if other != cc:
-            raise _refused(out, f"holds a dossier on {other}")
-        if its != backend:
-            raise _refused(out, f"holds a dossier made with {its}")
-    elif out.is_file() or (out.is_dir() and any(out.iterdir()) and not (out / "data").is_dir()):
-        raise _refused(out, "is no dossier")
-
-
-def _refused(out: Path, problem: str) -> OverwriteError:
-    advice = "and a dossier needs a folder of its own"
-    return OverwriteError(f"{out}: {problem}, {advice}", is_replaceable=False)
 
 
 def check_algorithm(cc: str, backend: Backend = "simulator") -> None:
@@ -202,6 +185,7 @@ class Evaluation:
         bench: Where runs are made.
         paths: How many random paths each scenario has.
         backend: What runs them.
+        path_seed: The seed from which the paths are drawn.
         runs: By scenario, its runs, or why there are none.
     """
 
@@ -210,6 +194,7 @@ class Evaluation:
     bench: Bench
     paths: int
     backend: Backend
+    path_seed: int = 1
     runs: dict[str, Runs | str] = field(default_factory=dict)
 
     @property
@@ -237,17 +222,21 @@ class Evaluation:
         """The same with the worst path for the algorithm; none if it fails in the search."""
         if evidence.failure:
             return evidence
-        measure = evidence.measure
+        measure, runs = evidence.measure, self.runs[evidence.measure.scenario]
+        assert not isinstance(runs, str), "evidence without a failure has runs"
         search = Search(self.bench, measure, self.cc, self.references)
-        start = start_of(evidence.every, search.scenario, self.cc)
+        start = start_of(runs, measure.kind, self._scenario(measure.scenario), self.cc)
         try:
             return replace(evidence, worst=search.worst(start, budget))
         except FailedRunError as error:
             return Evidence.lacking(measure, str(error))
 
+    def _scenario(self, name: str) -> Scenario:
+        return Scenario(name, seed=self.path_seed)
+
     def _run(self, scenario: str) -> Runs | str:
         if scenario not in self.runs:
-            its = Scenario(scenario)
+            its = self._scenario(scenario)
             try:
                 design = its.design(self.algorithms, self.paths)
                 if self.backend == "linux":

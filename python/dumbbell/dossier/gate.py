@@ -112,7 +112,7 @@ def write_junit(path: Path, gate: Gate, results: Sequence[tuple[Dossier, list[Br
     """Writes the result of a gate as JUnit does: a test case for each measure of an algorithm.
 
     A measure that could not be run is an error where it fails the command, as it is in the gate or
-    simulated. One that is not in the gate is skipped.
+    simulated. One that is not in the gate is skipped. A test of a suite is one only if it fails.
     """
     root = ElementTree.Element("testsuites")
     for dossier, breaches in results:
@@ -132,7 +132,16 @@ def write_junit(path: Path, gate: Gate, results: Sequence[tuple[Dossier, list[Br
                 continue
             ElementTree.SubElement(case, tag, message=message)
             counts[tag] += 1
-        suite.set("tests", str(len(dossier.evidence)))
+        failures = [
+            (f"{pack.pack.name}: {title}", text)
+            for pack in dossier.packs
+            for title, text in pack.failures.items()
+        ]
+        for name, text in failures:
+            case = ElementTree.SubElement(suite, "testcase", classname=dossier.cc, name=name)
+            ElementTree.SubElement(case, "error", message=text)
+            counts["error"] += 1
+        suite.set("tests", str(len(dossier.evidence) + len(failures)))
         suite.set("failures", str(counts["failure"]))
         suite.set("errors", str(counts["error"]))
         suite.set("skipped", str(counts["skipped"]))

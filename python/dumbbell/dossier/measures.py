@@ -236,6 +236,14 @@ def _harm(of: Runs) -> pl.DataFrame:
     return compared.select("run", value=1 - pl.col("value") / pl.col("reference"))
 
 
+def _harm_least(of: Runs) -> pl.DataFrame:
+    """The same of the standard flow that has least: the sum hides one starved flow of several."""
+    compared = _beside_own_kind(of, pl.col("throughput").fill_null(0.0).min())
+    # Where the least has nothing among its own kind either, nothing is taken from it.
+    has, had = (pl.max_horizontal(name, 1.0) for name in ("value", "reference"))
+    return compared.select("run", value=1 - has / had)
+
+
 def _starvation(of: Runs) -> pl.DataFrame:
     """The part of its fair share that the algorithm lacks: as many flows, as much of the sum."""
     rate = pl.col("throughput").fill_null(0.0).sum()
@@ -370,6 +378,12 @@ KINDS: Final = {
             reference=USUAL,
         ),
         Kind("harm", _share("Throughput taken from standard flows"), _harm, is_relative=True),
+        Kind(
+            "harm_least",
+            _share("Throughput taken from the least standard flow"),
+            _harm_least,
+            is_relative=True,
+        ),
         Kind(
             "harm_delay",
             Column("Delay of standard flows", number=True, unit="times that among their own"),

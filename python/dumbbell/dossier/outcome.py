@@ -130,7 +130,7 @@ class Evidence:
             return None
         own, usual = (self.values.filter(cc=one).select("path", "value") for one in (cc, other))
         # With real packets a path may lack one of the two.
-        both = own.join(usual, on="path", suffix="_usual", maintain_order="left")
+        both = own.join(usual, "path", "inner", suffix="_usual", maintain_order="left")
         return Pair.of(both["value"].to_list(), both["value_usual"].to_list(), self.measure.limit)
 
     def quantile(self, cc: str, share: float) -> float | None:
@@ -176,6 +176,7 @@ class Options:
 
     clauses: Sequence[str] | None = None
     search: int = 0
+    path_seed: int = 1
     limits: Mapping[str, float] = field(default_factory=dict)
     seeds: int | None = None
 
@@ -214,6 +215,11 @@ class Dossier:
         return list(dict.fromkeys([self.cc, *self.references]))
 
     @property
+    def others(self) -> list[str]:
+        """The references without the algorithm itself."""
+        return [cc for cc in self.references if cc != self.cc]
+
+    @property
     def evidence(self) -> list[Evidence]:
         """The evidence on all clauses."""
         return [one for finding in self.findings for one in finding.evidence]
@@ -228,7 +234,7 @@ class Dossier:
     def extremes(self) -> tuple[list[Evidence], list[Evidence]]:
         """The strongest evidence for the algorithm, and the strongest against it.
 
-        Ranked by how many fewer paths are beyond the limit than with the better of the references.
+        Ranked by how many fewer paths are beyond the limit than with the better of the `others`.
         """
         ranked = sorted((one for one in self.evidence if one.shares), key=self._advantage)
         chosen = {
@@ -240,7 +246,7 @@ class Dossier:
         return strong[:_STRONGEST], weak[:_STRONGEST]
 
     def _advantage(self, evidence: Evidence) -> float:
-        others = [evidence.shares[cc].value for cc in self.references if cc in evidence.shares]
+        others = [evidence.shares[cc].value for cc in self.others if cc in evidence.shares]
         own = evidence.shares[self.cc].value if self.cc in evidence.shares else 1.0
         return (min(others) if others else TOLERATED) - own
 
@@ -351,7 +357,7 @@ class Dossier:
                     "name": one.name,
                     "title": one.title,
                     "duration": one.content["duration"],
-                    "seed": one.seed,
+                    "seed": self.options.path_seed,
                     "paths": ranges(one),
                 }
                 for one in scenarios

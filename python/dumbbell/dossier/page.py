@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import shlex
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
 
 from markupsafe import Markup
 
 from dumbbell import _core, figures, lab
 from dumbbell.dossier import words
 from dumbbell.dossier.clauses import SIMPLEST
+from dumbbell.dossier.folder import mark_several
 from dumbbell.dossier.measures import standard
 from dumbbell.dossier.scenarios import Scenario
 from dumbbell.dossier.verdict import BESIDE, TOLERATED, WORDS
@@ -40,7 +42,7 @@ def write_dossier(of: Dossier) -> Path:
         "dossier.html.j2",
         of=of,
         label=words.label,
-        names=[words.label(cc) for cc in of.references],
+        names=[words.label(cc) for cc in of.others],
         standard=words.label(standard(of.cc)),
         heading=words.heading(of),
         few=words.too_few(of),
@@ -79,6 +81,7 @@ def again(of: Dossier) -> str:
         parts += ["--clauses", ",".join(asked.clauses or ["all"])]
     if of.findings:
         parts += ["--paths", str(of.paths), "--search", str(asked.search)]
+        parts += ["--path-seed", str(asked.path_seed)] * (asked.path_seed != 1)
     if asked.limits:
         parts += ["--gate", str(of.folder / _LIMITS)]
     return shlex.join(parts)
@@ -95,11 +98,17 @@ def query(of: Dossier) -> str:
 def write_side_by_side(dossiers: Sequence[Dossier], out: Path) -> Path:
     """Writes ``index.html`` into `out`: the verdicts of several dossiers beside each other."""
     path = out / "index.html"
+    mark_several(out)
     rows = [
         (finding.clause, [(one.findings[at], one.cc) for one in dossiers])
         for at, finding in enumerate(dossiers[0].findings)
     ]
-    links = [(words.label(one.cc), f"{one.folder.relative_to(out)}/index.html") for one in dossiers]
+    # A first segment with a colon would be a scheme (RFC 3986, section 4.2).
+    folders = [quote(one.folder.relative_to(out).as_posix()) for one in dossiers]
+    links = [
+        (words.label(one.cc), f"./{folder}/index.html")
+        for one, folder in zip(dossiers, folders, strict=True)
+    ]
     page.write(
         path,
         "dossiers.html.j2",
@@ -198,12 +207,20 @@ def _method(of: Dossier) -> list[str]:
         "algorithm differs from its specification: the head of its file in crates/cc/src. Each "
         "random path is run once, unless its scenario says otherwise.",
     ]
+    if of.findings:
+        lines.append(
+            "TCP's segments are full: small packets, of which the RFC says nothing, are none."
+        )
     if of.findings and (sends := words.ecn(of)):
         lines.append(sends)
     if of.findings:
+        searched = (
+            f"; at most {method['searched']} more for each measure in search of the worst, and "
+            "simpler ones"
+        )
         lines.append(
-            f"Paths: {of.paths} for each scenario, drawn at random from the ranges below; "
-            f"{method['searched']} more for each measure in search of the worst."
+            f"Paths: {of.paths} for each scenario, drawn at random from the ranges below"
+            f"{searched if method['searched'] else ''}."
         )
     lines += [
         f"Scenario `{one['name']}`: {one['title']}. {one['duration']}; seed {one['seed']} of the "
@@ -218,8 +235,9 @@ def markdown(of: Dossier) -> str:
     lines = [
         f"# Evaluation of {words.label(of.cc)} by RFC 9743",
         f"{words.heading(of)}.",
-        f"Against: with a confidence of 95 % more than {100 * TOLERATED:.0f} % of all such paths "
-        "are beyond a limit (exact binomial bound); for: less; open: neither. "
+        f"Against: a measure is beyond its limit on more than {100 * TOLERATED:.0f} % of all such "
+        "paths, with a confidence of 95 % for this measure by itself (exact binomial bound); for: "
+        "all measures on less; open: neither. "
         f"Beside {words.label(standard(of.cc))}: which of the two is beyond a limit more often on "
         "the same paths (exact sign test); reference: a limit is relative to this algorithm. "
         "Shares are of the paths that Method describes, not of the Internet. "

@@ -38,11 +38,13 @@ class Scenario:
         name: The name of its file, without the ending.
         folder: The folder of the file.
         overrides: Assignments to its keys, as for ``--set``.
+        seed: The seed from which the paths are drawn.
     """
 
     name: str
     folder: Path = FOLDER
     overrides: tuple[str, ...] = ()
+    seed: int = 1
 
     @property
     def file(self) -> Path:
@@ -67,7 +69,7 @@ class Scenario:
             key: values
             for table in tables
             for key, values in table.items()
-            if key not in ("combine", "points", "seed")
+            if key not in ("combine", "points")
         }
 
     @property
@@ -90,7 +92,7 @@ class Scenario:
     def design(self, algorithms: Sequence[str], paths: int) -> Sweep:
         """The sweep over the first `paths` random paths, each with every one of `algorithms`."""
         first, *grids = self.content["sweep"]
-        return self._sweep([first | {"points": paths}, *grids], algorithms)
+        return self._sweep([first | {"points": paths, "seed": self.seed}, *grids], algorithms)
 
     def every(self, algorithms: Sequence[str]) -> Sweep:
         """The sweep over all points that the file lists, each with every one of `algorithms`."""
@@ -114,11 +116,6 @@ class Scenario:
         rows = -(-count // prod(sizes))
         drawn = positions("random", rows, axes, self.seed)
         return [(*row, *grid) for row in drawn for grid in product(*steps)][:count]
-
-    @property
-    def seed(self) -> int:
-        """The seed from which the paths are drawn."""
-        return int(self.content["sweep"][0].get("seed", 1))
 
     def first(self, count: int) -> list[dict[str, Any]]:
         """The settings of the first `count` paths of the design."""

@@ -13,23 +13,25 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+import polars as pl
 
-from dumbbell.dossier.measures import values
+from dumbbell.dossier.measures import PROPOSED, values, with_enough_flows
 from dumbbell.dossier.scenarios import Scenario
 from dumbbell.errors import DumbbellError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    import polars as pl
     from numpy.typing import NDArray
 
     from dumbbell.dossier.bench import Bench
     from dumbbell.dossier.clauses import Measure
+    from dumbbell.dossier.measures import Kind, Runs
     from dumbbell.dossier.scenarios import Place
 
 _POPULATION: Final = 10
 _SEED: Final = 9743
+_MOST: Final = 1e9
 _KEPT: Final = 0.8
 """A path that is simpler may have this share of the worst value, if no limit is exceeded."""
 
@@ -55,7 +57,7 @@ class Worst:
         worst: The path on which the algorithm does worst.
         simplest: A path as plain as possible that is beyond the limit too; without such a path,
             one with nearly the worst value.
-        tried: How many paths were run.
+        tried: How many paths were run: those of the dossier, of the search, and simpler ones.
     """
 
     worst: Path
@@ -75,7 +77,7 @@ class Search:
         self.known: dict[str, float] = {}  # by the settings, written out
 
     def worst(self, start: Sequence[tuple[Place, float]], budget: int) -> Worst:
-        """Searches from paths with known values for `budget` more."""
+        """Searches from paths with known values on at most `budget` more; then makes it simple."""
         best = sorted(start, key=lambda one: -one[1])
         self.known |= {_named(self.scenario.settings(place)): value for place, value in start}
         place, found = best[0]
@@ -88,7 +90,7 @@ class Search:
             Path(one, value) for one, value in zip(both, self._measure(both, self.all), strict=True)
         ]
         # What is simpler may be worse too.
-        worst = max(paths, key=lambda path: _or_worst(path.values[self.cc]))
+        worst = max(paths, key=lambda path: _badness(path.values, self.cc))
         return Worst(worst, paths[-1], len(self.known))
 
     def _evolve(self, first: list[Place], budget: int) -> tuple[Place, float]:
@@ -99,14 +101,17 @@ class Search:
         while len(first) < _POPULATION:
             first.append(tuple(draw.random() for _ in range(size)))
 
+        end = len(self.known) + budget
+
         def badness(places: NDArray[np.float64]) -> NDArray[np.float64]:
-            return -np.array(self._values([tuple(map(float, place)) for place in places.T]))
+            settings = [self.scenario.settings(tuple(map(float, place))) for place in places.T]
+            return -np.array(self._values(settings, end - len(self.known)))
 
         found = differential_evolution(
             badness,
             [(0.0, 1.0 - 1e-9)] * size,
             init=np.array(first),
-            maxiter=max(budget // _POPULATION, 1),
+            maxiter=-(-budget // _POPULATION),
             polish=False,
             vectorized=True,
             updating="deferred",
@@ -115,20 +120,20 @@ class Search:
         )
         return tuple(map(float, found.x)), float(-found.fun)
 
-    def _values(self, places: Sequence[Place]) -> list[float]:
-        settings = [self.scenario.settings(place) for place in places]
+    def _values(self, settings: Sequence[dict[str, Any]], most: int | None = None) -> list[float]:
+        """How bad paths are; of those that are not known `most` are run, and no other is bad."""
         new = {_named(one): one for one in settings if _named(one) not in self.known}
-        if new:
-            for name, value in zip(
-                new, self._measure(list(new.values()), self.needed), strict=True
-            ):
-                self.known[name] = _or_worst(value[self.cc])
-        return [self.known[_named(one)] for one in settings]
+        names = list(new)[:most]
+        if names:
+            measured = self._measure([new[name] for name in names], self.needed)
+            for name, value in zip(names, measured, strict=True):
+                self.known[name] = _badness(value, self.cc)
+        return [self.known.get(_named(one), -_MOST) for one in settings]
 
     def _measure(
         self, settings: Sequence[Mapping[str, Any]], algorithms: Sequence[str]
     ) -> list[dict[str, float | None]]:
-        """The measure on each of some paths, by algorithm.
+        """The measure on each of some paths, by algorithm; none where it has too few flows.
 
         Paths that have the same values in several spellings, such as "1000 ms" and "1 s", are one.
         """
@@ -138,12 +143,8 @@ class Search:
         kind = "all" if len(algorithms) > len(self.needed) else "own"
         place = f"search/{self.measure.id}-{kind}"
         runs = self.bench.run(sweep, place, series=self.measure.kind.of_series)
-        found = values(runs, self.measure.kind).sort("path", maintain_order=True)
-        by_path = [
-            dict(zip(one["cc"], one["value"], strict=True))
-            for one in found.partition_by("path", maintain_order=True)
-        ]
-        return [by_path[number[path]] for path in paths]
+        found = _by_path(runs, self.measure.kind)
+        return [found.get(number[path], {}) for path in paths]
 
     def _simple(self, settings: dict[str, Any], found: float) -> dict[str, Any]:
         """The same path with as many plain or round values as leave it bad.
@@ -172,11 +173,8 @@ class Search:
 
     def _bad(self, paths: Sequence[dict[str, Any]], enough: float) -> list[bool]:
         """Whether the measure exceeds `enough` on paths; not on those that do not fit together."""
-        valid = {_named(one): one for one in paths if self._is_valid(one)}
-        if not valid:
-            return [False] * len(paths)
-        measured = self._measure(list(valid.values()), self.needed)
-        values = {name: _or_worst(one[self.cc]) for name, one in zip(valid, measured, strict=True)}
+        valid = [one for one in paths if self._is_valid(one)]
+        values = dict(zip(map(_named, valid), self._values(valid), strict=True))
         return [values.get(_named(one), enough) > enough for one in paths]
 
     def _is_valid(self, settings: Mapping[str, Any]) -> bool:
@@ -188,18 +186,31 @@ class Search:
         return True
 
 
-def start_of(found: pl.DataFrame, scenario: Scenario, cc: str) -> list[tuple[Place, float]]:
+def start_of(runs: Runs, kind: Kind, scenario: Scenario, cc: str) -> list[tuple[Place, float]]:
     """The paths of a design as places of a search, with the values of an algorithm there."""
-    rows = found.filter(cc=cc).sort("path")
-    return [
-        (place, _or_worst(value))
-        for place, value in zip(scenario.places(rows.height), rows["value"], strict=True)
-    ]
+    found = _by_path(runs, kind)
+    places = scenario.places(runs.runs.filter(pl.col(PROPOSED) == cc).height)
+    return [(place, _badness(found.get(path, {}), cc)) for path, place in enumerate(places)]
 
 
-def _or_worst(value: float | None) -> float:
-    """A path without a value is the worst that there can be."""
-    return 1e9 if value is None else value
+def _by_path(runs: Runs, kind: Kind) -> dict[int, dict[str, float | None]]:
+    """A measure by path and algorithm, where it has as many flows as the measure needs."""
+    found: dict[int, dict[str, float | None]] = {}
+    table = with_enough_flows(runs, values(runs, kind), kind)
+    for path, cc, value in table.select("path", "cc", "value").iter_rows():
+        found.setdefault(path, {})[cc] = value
+    return found
+
+
+def _badness(measured: Mapping[str, float | None], cc: str) -> float:
+    """What the search raises: without a value the most that there can be.
+
+    A path of which the measure says nothing is the least that there can be.
+    """
+    if cc not in measured:
+        return -_MOST
+    value = measured[cc]
+    return _MOST if value is None else value
 
 
 def _named(settings: Mapping[str, Any]) -> str:

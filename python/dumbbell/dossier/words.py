@@ -56,7 +56,7 @@ def heading(dossier: Dossier) -> str:
     about = [one.pack.document for one in dossier.packs]
     if count or not about:
         about.insert(0, f"evidence on {count} clause{'s' * (count != 1)} of RFC 9743")
-    others = " and ".join(label(cc) for cc in dossier.references if cc != dossier.cc)
+    others = " and ".join(map(label, dossier.others))
     real = "with real packets, " if dossier.backend == "linux" else ""
     return f"{label(dossier.cc)} beside {others}: {real}{'; '.join(about)}"
 
