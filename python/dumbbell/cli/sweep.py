@@ -53,7 +53,7 @@ def sweep_file(
 ) -> None:
     """Run an experiment along the axes of its [sweep]. What is in the folder is kept."""
     from dumbbell.results.warnings import identical_seeds, silent_flows
-    from dumbbell.sweeps.drive import run_sweep
+    from dumbbell.sweeps.drive import refuse, run_sweep
     from dumbbell.sweeps.plan import Sweep
 
     until = options.parse_until(context, until_ci, metric, max_seeds)
@@ -63,10 +63,14 @@ def sweep_file(
         options.refuse_given(context, ("until_ci", "dask"), "goes with --backend simulator")
     kinds: list[Backend] = ["linux", "simulator"] if backend == "both" else [backend]
     sweep = Sweep.load(file, overrides=assignments or [])
+    folders = [options.folder_of(file, out, kind, alone=len(kinds) == 1) for kind in kinds]
+    if len(kinds) > 1:  # before the first of them takes its time
+        with options.proposing(file, out, assignments):
+            for kind, folder in zip(kinds, folders, strict=True):
+                refuse(sweep, folder, kind, overwrite=overwrite)
     made = []
-    for kind in kinds:
+    for kind, folder in zip(kinds, folders, strict=True):
         began = time.perf_counter()
-        folder = options.folder_of(file, out, kind, alone=len(kinds) == 1)
         named = options.named("metric", "dask", until="--until-ci")
         proposing = options.proposing(file, out, assignments)
         with named, proposing, _live(file.name, sweep) as (progress, finished):

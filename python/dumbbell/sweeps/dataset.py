@@ -242,7 +242,7 @@ class Store:
         All of its runs are of one backend.
         """
         self.folder = folder
-        _check(folder, backend)
+        check(folder, backend)
         with ExitStack() as undo, self._writing():
             (folder / "parts").mkdir(parents=True, exist_ok=True)
             problem = "another process is writing this sweep; wait for it, or name another folder"
@@ -317,7 +317,7 @@ class Store:
         return writing(self.folder, "; what is there is whole")
 
 
-def _check(folder: Path, backend: str) -> None:
+def check(folder: Path, backend: str) -> None:
     """Raises `ResultError` if the folder holds anything but a sweep by this backend."""
     entries = folder.iterdir() if folder.is_dir() else ()
     foreign = [entry.name for entry in entries if not _OURS.fullmatch(entry.name)]

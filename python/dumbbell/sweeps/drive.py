@@ -22,7 +22,7 @@ from dumbbell.engine.store import Store as RunStore
 from dumbbell.errors import DumbbellError, ExperimentError, Interrupted
 from dumbbell.experiment.user_code import copy_sources
 from dumbbell.results.tables import COLUMNS
-from dumbbell.sweeps.dataset import Dataset, Store, is_dataset
+from dumbbell.sweeps.dataset import Dataset, Store, check, is_dataset
 from dumbbell.sweeps.plan import METRICS, OF_SOME, Point, Run, Sweep, build
 from dumbbell.sweeps.real import RealPackets, duration, machine_of, real_packets
 from dumbbell.sweeps.work import RUNNING_POINT, ChunkMonitor, simulate
@@ -114,8 +114,7 @@ def run_sweep(
         Store(Path(out), backend) as store,
         _pool(at_once, dask) as (pool, count),
     ):
-        if is_dataset(store.folder) and not overwrite:
-            Dataset(store.folder).refuse_another(sweep.text, _axes(sweep))
+        _refuse_another(sweep, store.folder, overwrite=overwrite)
         driver = _Driver(sweep, points, store, pool, count, series, packets, progress, finished)
         driver.go_through({point.number: numbers for point in driver.points})
         loose = driver.tighten(until, numbers) if until else []
@@ -129,6 +128,19 @@ def run_sweep(
         if driver.invalid and not store.done():
             raise DumbbellError(f"{out}: no run counts: {'; '.join(swept.left_out)}")
         return swept
+
+
+def refuse(sweep: Sweep, out: Path, backend: Backend, *, overwrite: bool) -> None:
+    """Raises the errors that `run_sweep` would raise of the flows and of what `out` holds."""
+    for point in sweep.points():
+        _refuse_others(point, is_real=sends_packets(backend))
+    check(out, backend)
+    _refuse_another(sweep, out, overwrite=overwrite)
+
+
+def _refuse_another(sweep: Sweep, folder: Path, *, overwrite: bool) -> None:
+    if is_dataset(folder) and not overwrite:
+        Dataset(folder).refuse_another(sweep.text, _axes(sweep))
 
 
 def _hidden_axes(sweep: Sweep, tables: int) -> list[str]:
