@@ -407,7 +407,7 @@ def test_points_whose_intervals_stay_wide_are_listed(tmp_path: Path) -> None:
 def test_a_sweep_without_a_terminal_shows_none_if_colours_are_forced(tmp_path: Path) -> None:
     (tmp_path / "small.toml").write_text(SWEEP)
     environment = os.environ | {"FORCE_COLOR": "1"}
-    command = [DUMBBELL, "sweep", "small.toml", "--seeds", "1"]
+    command = [str(DUMBBELL), "sweep", "small.toml", "--seeds", "1"]
     done = subprocess.run(command, cwd=tmp_path, env=environment, check=True, capture_output=True)
     assert done.stderr == b""
 
