@@ -19,6 +19,9 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import numpy as np
 
 os.environ["DUMBBELL_STORE"] = "off"
+sys.path.insert(0, str(Path(__file__).resolve().parent / "pages"))
+
+import arguments
 
 import dumbbell
 from dumbbell import Experiment, Flow, Link
@@ -415,9 +418,9 @@ COMPARISONS: Final[dict[str, Callable[[Path], None]]] = {
 
 def main() -> None:
     """Prints the tables of the templates that are named."""
-    folder, *names = sys.argv[1:]
-    for name in names:
-        COMPARISONS[name](Path(folder))
+    folder = arguments.folder(__doc__)
+    for name in sys.argv[2:]:
+        COMPARISONS[name](folder)
 
 
 if __name__ == "__main__":

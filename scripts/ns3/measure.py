@@ -91,7 +91,7 @@ def _later() -> dict[str, str]:
 
 def main() -> int:
     """Builds the scenario and runs what was asked for; returns the exit status."""
-    if len(sys.argv) < 2:
+    if len(sys.argv) < 2 or sys.argv[1].startswith("-"):
         return _say(__doc__ or "")
     found = importlib.util.find_spec("ns3")
     if found is None or not found.submodule_search_locations:

@@ -11,6 +11,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import arguments
+
 from dumbbell._core import __version__
 from dumbbell.checks import bbr_draft, cells, cubic_rfc, path_grid
 from dumbbell.checks.conformance import examine
@@ -172,4 +174,4 @@ def write(docs: Path, number: int) -> Path:
 
 
 if __name__ == "__main__":
-    print(write(Path(sys.argv[1]), int(sys.argv[2]) if sys.argv[2:] else 12))
+    print(write(arguments.folder(__doc__), int(sys.argv[2]) if sys.argv[2:] else 12))

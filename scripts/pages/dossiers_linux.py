@@ -15,6 +15,8 @@ import tempfile
 from pathlib import Path
 from typing import Any, Final
 
+import arguments
+
 from dumbbell import _core
 from dumbbell.dossier import words
 from dumbbell.dossier.bench import Bench
@@ -90,4 +92,4 @@ def write(docs: Path, named: list[str]) -> Path:
 
 
 if __name__ == "__main__":
-    print(write(Path(sys.argv[1]), sys.argv[2:]))
+    print(write(arguments.folder(__doc__), sys.argv[2:]))

@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import arguments
 import numpy as np
 import polars as pl
 from scipy import stats
@@ -460,6 +461,7 @@ if __name__ == "__main__":
     if sys.argv[1:] == ["--ns3-cells"]:
         write_ns3_cells()
     else:
+        docs = arguments.folder(__doc__)
         if len(sys.argv) > 2:
             keep(Path(sys.argv[2]))
-        sys.stdout.write(f"{write(Path(sys.argv[1]))}\n")
+        sys.stdout.write(f"{write(docs)}\n")

@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
+import arguments
 import polars as pl
 from linux_grid_page import draw, medians
 
@@ -105,6 +106,7 @@ sudo dumbbell validate --seed 2 --only short-reno-1 --runs 3 --most 3 --out more
 
 
 if __name__ == "__main__":
+    docs = arguments.folder(__doc__)
     if len(sys.argv) > 2:
         keep(Path(sys.argv[2]))
-    sys.stdout.write(f"{write(Path(sys.argv[1]))}\n")
+    sys.stdout.write(f"{write(docs)}\n")

@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
+import arguments
 import polars as pl
 
 import dumbbell
@@ -504,12 +505,13 @@ sudo .venv/bin/python scripts/pages/linux_others_page.py measure others # resume
 
 def main() -> None:
     """Measures, or writes the page."""
+    docs = arguments.folder(__doc__)
     if sys.argv[1] == "measure":
         return measure(Path(sys.argv[2]))
     if len(sys.argv) > 2:
         measured(Path(sys.argv[2])).write_parquet(_KEPT)
     found = compared(pl.read_parquet(_KEPT))
-    write_text(Path(sys.argv[1]) / "explanation/linux-others.md", page(found))
+    write_text(docs / "explanation/linux-others.md", page(found))
     return None
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import arguments
 from linux_flows import KERNEL, draw_pairs, draw_singles, fidelity_table, simulate
 
 from dumbbell._core import __version__
@@ -71,4 +72,4 @@ _AGAIN = """\
 
 
 if __name__ == "__main__":
-    sys.stdout.write(f"{write(Path(sys.argv[1] if len(sys.argv) > 1 else 'docs'))}\n")
+    sys.stdout.write(f"{write(arguments.folder(__doc__, 'docs'))}\n")

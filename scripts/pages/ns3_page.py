@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import arguments
 from ns3_flows import VERSION, draw_windows, flow_by_flow, simulate
 
 from dumbbell._core import __version__
@@ -78,4 +79,4 @@ _AGAIN = """\
 
 
 if __name__ == "__main__":
-    sys.stdout.write(f"{write(Path(sys.argv[1] if len(sys.argv) > 1 else 'docs'))}\n")
+    sys.stdout.write(f"{write(arguments.folder(__doc__, 'docs'))}\n")

@@ -7,9 +7,10 @@ It takes some minutes. Nothing in the answers' numbers is typed by hand.
 
 from __future__ import annotations
 
-import sys
 import tempfile
 from pathlib import Path
+
+import arguments
 
 from dumbbell.dossier.questions import answer_questions, markdown, scenarios, untested
 from dumbbell.experiment.files import write_text
@@ -52,4 +53,4 @@ def write(docs: Path) -> Path:
 
 
 if __name__ == "__main__":
-    print(write(Path(sys.argv[1])))
+    print(write(arguments.folder(__doc__)))

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
+import arguments
 import polars as pl
 
 from dumbbell.experiment.files import write_text
@@ -220,4 +221,4 @@ tables](../../scripts/references/README.md)
 
 
 if __name__ == "__main__":
-    sys.stdout.write(f"{write(Path(sys.argv[1] if len(sys.argv) > 1 else 'docs'))}\n")
+    sys.stdout.write(f"{write(arguments.folder(__doc__, 'docs'))}\n")

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import arguments
 import polars as pl
 
 from dumbbell import theory
@@ -244,4 +245,4 @@ _AGAIN: Final = """\
 
 
 if __name__ == "__main__":
-    sys.stdout.write(f"{write(Path(sys.argv[1] if len(sys.argv) > 1 else 'docs'))}\n")
+    sys.stdout.write(f"{write(arguments.folder(__doc__, 'docs'))}\n")

@@ -33,6 +33,10 @@ import polars as pl
 
 HERE: Final = Path(__file__).resolve().parent
 ROOT: Final = HERE.parent.parent
+sys.path.insert(0, str(ROOT / "scripts/pages"))
+
+import arguments  # noqa: E402
+
 BUILD: Final = ROOT / "target/references"
 SOURCES: Final = Path("/usr/src")
 EXAMPLE: Final = ROOT / "target/debug/examples/beside"
@@ -202,7 +206,7 @@ def merge(path: Path, rows: pl.DataFrame) -> None:
 
 def main() -> None:
     """Compares the algorithms and writes the tables."""
-    out = Path(sys.argv[1] if len(sys.argv) > 1 else HERE)
+    out = arguments.folder(__doc__, str(HERE))
     names = sys.argv[2:] or list(MODULES)
     if unknown := sorted(set(names) - set(MODULES)):
         sys.exit(f"kernel: no module for {', '.join(unknown)}; there are {', '.join(MODULES)}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -389,6 +390,26 @@ def test_a_sweep_that_is_interrupted_keeps_what_it_has(place: Path, tmp_path: Pa
     process.communicate()
     assert process.returncode == 130
     assert 0 < Dataset(tmp_path / "kept").table("runs").height < 8 * 2000
+
+
+def test_points_whose_intervals_stay_wide_are_listed(tmp_path: Path) -> None:
+    queues = ", ".join(f'"{0.1 * place:.1f} BDP"' for place in range(1, 13))
+    (tmp_path / "one.toml").write_text(f"{ONE_RATE}[sweep]\n'link.*.queue' = [{queues}]\n")
+    options = ["--set", "duration=1 s", "--until-ci", "0.0001%", "--max-seeds", "10"]
+    said = output_of("sweep", "one.toml", *options, cwd=tmp_path)
+    assert re.search(r"^At 1[12] point\(s\) half .* \(--max-seeds\):$", said, flags=re.M)
+    listed = [line for line in said.splitlines() if line.startswith("  queue ")]
+    assert len(listed) == 10
+    assert "  queue 0.3 BDP" in listed
+    assert re.search(r"^  and [12] more$", said, flags=re.M)
+
+
+def test_a_sweep_without_a_terminal_shows_none_if_colours_are_forced(tmp_path: Path) -> None:
+    (tmp_path / "small.toml").write_text(SWEEP)
+    environment = os.environ | {"FORCE_COLOR": "1"}
+    command = [str(DUMBBELL), "sweep", "small.toml", "--seeds", "1"]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, check=True, capture_output=True)
+    assert done.stderr == b""
 
 
 def test_runs_repeat_until_their_interval_is_tight(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -18,9 +19,10 @@ from test_custom import Reno, experiment, run
 from typer.testing import CliRunner
 
 import dumbbell
-from dumbbell import Experiment, ExperimentError, Flow, Result
+from dumbbell import DumbbellError, Experiment, ExperimentError, Flow, Result
 from dumbbell.cli.app import app
 from dumbbell.dossier.source import source_of, write_path
+from dumbbell.engine.cluster import check_sources
 from dumbbell.experiment import user_code
 
 TOML = """
@@ -45,6 +47,18 @@ def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "mine.toml").write_text(TOML)
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+def test_a_worker_that_lacks_the_file_of_an_algorithm_is_named(mine: Path) -> None:
+    sources = Experiment.load("mine.toml").resolve().sources
+    check_sources(sources)
+    file, said = mine / "mine.py", f"the worker {platform.node()} has no or another mine.py"
+    file.write_text(f"{file.read_text()}# another")
+    with pytest.raises(DumbbellError, match=rf"^{said} \(its content differs\); put the same"):
+        check_sources(sources)
+    file.unlink()
+    with pytest.raises(DumbbellError, match=rf"^{said} \(.* cannot be read: No such file"):
+        check_sources(sources)
 
 
 @pytest.mark.parametrize(

@@ -48,6 +48,17 @@ def test_a_claim_on_both_sides_of_which_runs_lie_is_inconclusive() -> None:
     assert found.runs == "3 to 4 runs"
 
 
+@pytest.mark.parametrize("limit", [8.0, 10.0])
+def test_a_claim_without_medians_is_judged_by_all_runs_and_not_repeated(limit: float) -> None:
+    def all_are_fast(runs: Runs) -> Verdict:
+        return Verdict(min(runs.values("one")) > limit, "")
+
+    found = judge(all_are_fast, table(one=[9.0, 9.1, 9.2]))
+    assert found.verdict == ("confirmed" if limit < 9.0 else "not confirmed")
+    assert (found.support, found.single, found.runs) == (None, None, "3 runs")
+    assert judge(all_are_fast, table(one=[9.0, 9.1])).verdict == "inconclusive"
+
+
 @pytest.mark.parametrize("runs", [[9.0], [9.0, 9.1]])
 def test_fewer_than_three_runs_are_inconclusive(runs: list[float]) -> None:
     found = judge(first_is_faster, table(one=runs, other=[4.0] * 3))

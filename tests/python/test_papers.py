@@ -13,7 +13,7 @@ import pytest
 from dumbbell import papers, run
 from dumbbell.cli.plot import plot_folder
 from dumbbell.engine.store import Store
-from dumbbell.errors import DumbbellError
+from dumbbell.errors import DumbbellError, ResultError
 from dumbbell.experiment.model import Experiment
 from dumbbell.figures import save, styled
 from dumbbell.metrics import intervals
@@ -204,6 +204,24 @@ def test_the_example_paper_is_reproduced(tmp_path: Path) -> None:
     page = (tmp_path / "my-paper" / "index.html").read_text()
     assert f"CUBIC has {found:.3g} Mbit/s at 10 ms; the paper says 20." in page
     assert "1 of 1 claim confirmed" in page
+
+
+def test_a_paper_that_is_named_twice_is_reproduced_once(tmp_path: Path) -> None:
+    twice = [str(EXAMPLE), f"{EXAMPLE}/../{EXAMPLE.name}"]
+    done = papers.reproduce(twice, tmp_path, seeds=1, duration="3 s")
+    assert [one.paper.id for one in done] == ["my-paper"]
+
+
+def test_two_reproductions_do_not_write_into_one_folder(tmp_path: Path) -> None:
+    folder = PaperFolder(Study.load(EXAMPLE), tmp_path / "new/my-paper")
+    with folder.reserved():
+        for make in (
+            lambda: papers.reproduce(str(EXAMPLE), tmp_path / "new", seeds=1),
+            lambda: papers.draw(str(EXAMPLE), ["1"], tmp_path / "new"),
+        ):
+            with pytest.raises(ResultError, match="my-paper: another reproduction is writing"):
+                make()
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_paper_that_publishes_a_zero_is_reproduced_without_its_ratio(tmp_path: Path) -> None:

@@ -229,6 +229,20 @@ def test_runs_are_kept_and_marked_if_all_are_invalid(
     assert "verdict alert" in (tmp_path / "tiny" / "index.html").read_text()
 
 
+def test_a_verdict_of_invalid_runs_only_names_their_experiment(
+    study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = CODE.replace('assert runs["reno"].meta["backend"] == "simulator"', 'runs.value("reno")')
+    (study.paper.folder / "paper.py").write_text(code)
+    study = Study.load(study.paper.folder)
+    for folder, invalid in (("some", (2,)), ("all", (1, 2, 3))):
+        monkeypatch.setattr(measurements, "run_each", Machine(*invalid))
+        (claim,) = reproduce(study, tmp_path / folder).claims
+        assert claim.linux.invalid == (("reno",) if folder == "all" else ())
+        page = (tmp_path / folder / "tiny/index.html").read_text()
+        assert ("All runs of reno are invalid." in page) == (folder == "all")
+
+
 def test_what_the_machine_lacks_is_said_before_anything_is_simulated(
     study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from dumbbell.engine import store as run_store
 from dumbbell.engine.kernel import RunMonitor
 from dumbbell.engine.store import Store, measurement_key
 from dumbbell.errors import DumbbellError
+from dumbbell.experiment.files import atomic_write, write_text
 from dumbbell.results.tables import TABLES, RunOutput
 from dumbbell.sweeps.dataset import Dataset
 from dumbbell.sweeps.drive import run_sweep
@@ -232,6 +234,32 @@ def test_a_store_that_cannot_be_written_is_a_warning_and_no_error(
     monkeypatch.setattr(Path, "write_bytes", no_space)
     with pytest.warns(UserWarning, match="No space left on device"):
         assert stored(EXPERIMENT) == 0
+
+
+@pytest.mark.usefixtures("store")
+def test_a_store_that_may_be_read_only_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_path: Path) -> None:
+        raise PermissionError
+
+    run(EXPERIMENT)
+    monkeypatch.setattr(os, "utime", refuse)
+    assert run(EXPERIMENT).meta["stored"] == 3
+
+
+def test_the_queue_of_devices_and_sizes_of_buffers_tell_machines_apart(tmp_path: Path) -> None:
+    found = [run_store._settings(tmp_path)]
+    for name in ("ipv4/tcp_sack", "core/default_qdisc", "core/rmem_max", "core/optmem_max"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("1")
+        found.append(run_store._settings(tmp_path))
+    assert all(len(settings) == place for place, settings in enumerate(found))
+
+
+def test_two_threads_may_write_the_same_entry(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(1) as other, atomic_write(tmp_path / "entry") as ours:
+        ours.write_text("ours")
+        other.submit(write_text, tmp_path / "entry", "theirs").result()
+    assert (tmp_path / "entry").read_text() == "ours"
 
 
 def test_off_stores_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

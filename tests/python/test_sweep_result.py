@@ -15,7 +15,7 @@ from dumbbell import DumbbellError, Experiment, ExperimentError, Flow, Link, met
 from dumbbell.cli.app import app
 from dumbbell.results.summary import means
 from dumbbell.sweeps.plan import Sweep
-from dumbbell.sweeps.result import table_so_far
+from dumbbell.sweeps.result import LiveTable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,10 +48,11 @@ def test_what_is_shown_of_a_running_sweep_may_get_more_columns(
     swept: dumbbell.SweepResult,
 ) -> None:
     """Only runs with transfers have columns of these."""
-    axes = Sweep.of(EXPERIMENT, AXES).axes
-    more = swept.runs.with_columns(transfers=pl.lit(3))
-    first = table_so_far([swept.runs], axes).rows
-    both = table_so_far([swept.runs, more], axes).rows
+    live = LiveTable(Sweep.of(EXPERIMENT, AXES).axes)
+    live.add(swept.runs)
+    first = live.table().rows
+    live.add(swept.runs.with_columns(transfers=pl.lit(3)))
+    both = live.table().rows
     assert [row[1] for row in both] == [8, 8]
     assert [row[2:] for row in both] == [row[2:] for row in first]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ from polars.testing import assert_frame_equal
 
 from dumbbell import Experiment, ExperimentError, ResultError, metrics, run
 from dumbbell.metrics.intervals import Until
+from dumbbell.results.tables import read_table
 from dumbbell.sweeps.dataset import Dataset, Store, parts
 from dumbbell.sweeps.drive import Swept, run_sweep
 from dumbbell.sweeps.plan import Sweep
@@ -24,6 +26,8 @@ from dumbbell.sweeps.result import SweepResult
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from dumbbell.sweeps.work import Tables
 
 BASE = """
 duration = "2 s"
@@ -424,6 +428,71 @@ def test_seeds_are_added_where_the_interval_is_wide_and_only_there(tmp_path: Pat
     assert done.loose == sum(not until.is_satisfied_by(runs) for runs in values)
     assert len({len(runs) for runs in values}) > 1
     assert all(len(runs) >= 10 for runs in values)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ResultError("full")])
+def test_runs_are_written_once_if_keeping_them_is_interrupted(
+    error: BaseException | type[BaseException], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add = Store.add
+
+    def interrupted(store: Store, tables: Tables) -> None:
+        add(store, tables)
+        raise error
+
+    monkeypatch.setenv("DUMBBELL_STORE", "off")
+    with monkeypatch.context() as patched:
+        patched.setattr(Store, "add", interrupted)
+        with pytest.raises((KeyboardInterrupt, ResultError)):
+            run_sweep(sweep(GRID), tmp_path, seeds=3)
+    runs = [name for file in Dataset(tmp_path).files("runs") for name in read_table(file)["run"]]
+    assert len(runs) == len(set(runs)) > 0
+    assert run_sweep(sweep(GRID), tmp_path, seeds=3).before == len(runs)
+    assert Dataset(tmp_path).table("runs").height == 12
+
+
+def test_runs_that_were_written_twice_count_once(swept: Swept, tmp_path: Path) -> None:
+    folder = tmp_path / "sweep"
+    shutil.copytree(swept.dataset.folder, folder)
+    (part,) = parts(folder)
+    shutil.copytree(part.folder, folder / "parts/90000000-90000000")
+    for _ in range(2):
+        for table in ("runs", "flows", "links"):
+            assert_frame_equal(Dataset(folder).table(table), swept.dataset.table(table))
+        with Store(folder) as store:
+            store.merge()
+    assert len(parts(folder)) == 1
+
+
+def test_a_sweep_is_read_while_its_parts_are_merged(
+    swept: Swept, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "sweep"
+    shutil.copytree(swept.dataset.folder, folder)
+    (part,) = parts(folder)
+    shutil.copytree(part.folder, folder / "parts/90000000-90000000")
+
+    def read_late(file: Path, columns: list[str] | None = None) -> pl.DataFrame:
+        monkeypatch.undo()
+        with Store(folder) as store:
+            store.merge()
+        return read_table(file, columns)
+
+    monkeypatch.setattr("dumbbell.sweeps.dataset.read_table", read_late)
+    assert_frame_equal(Dataset(folder).table("runs"), swept.dataset.table("runs"))
+
+
+def test_rows_are_shown_as_they_come_but_not_after_every_chunk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dumbbell.sweeps.drive._MOST_IN_CHUNK", 1)
+    monkeypatch.setattr("dumbbell.sweeps.drive._SHOW_AFTER", 1e9)
+    monkeypatch.setenv("DUMBBELL_STORE", "off")
+    shown: list[pl.DataFrame] = []
+    run_sweep(sweep(GRID), tmp_path, seeds=3, jobs=1, finished=shown.append)
+    assert 1 <= len(shown) <= 2
+    assert sum(rows.height for rows in shown) == 12
+    assert shown[0].columns[:5] == ["run", "point", "seed", "queue", "delay"]
 
 
 # Killing

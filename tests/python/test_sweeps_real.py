@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 import dumbbell
 from dumbbell import DumbbellError, ExperimentError, ResultError, _core
 from dumbbell.cli.app import app
+from dumbbell.engine import runner
 from dumbbell.engine.kernel import RunMonitor, TestbedError
 from dumbbell.metrics.intervals import Until
 from dumbbell.report.sweep import command_of
@@ -75,6 +76,29 @@ def test_both_backends_have_a_row_of_each_for_every_point(
     assert out.with_name("out-linux").is_dir()
     said = json.loads(CliRunner().invoke(app, [*arguments, "--json"]).stdout)
     assert {kind: len(one["points"]) for kind, one in said.items()} == {"linux": 2, "simulator": 2}
+
+
+@pytest.mark.parametrize("command", ["run", "sweep"])
+def test_what_one_of_both_backends_refuses_is_told_before_the_other(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def send(*_: object, **__: object) -> None:
+        pytest.fail("packets were sent")
+
+    for module in (real, runner):
+        monkeypatch.setattr(module, "measured", send)
+    file, out = tmp_path / "queues.toml", tmp_path / "out"
+    text = FILE if command == "sweep" else FILE.partition("[sweep]")[0]
+    file.write_text(text)
+    arguments = [command, str(file), "--out", str(out)]
+    assert CliRunner().invoke(app, [*arguments, "--set", "duration=1 s"]).exit_code == 0
+    for said in ("another experiment", "thesis.txt"):
+        done = CliRunner().invoke(app, [*arguments, "--backend", "both"])
+        assert said in str(done.exception)
+        (out / "thesis.txt").touch()
+    file.write_text(text.replace("reno", "linux:reno"))
+    done = CliRunner().invoke(app, [command, str(file), "--backend", "both"])
+    assert '"linux:reno" is for real packets only' in str(done.exception)
 
 
 def test_runs_that_the_machine_disturbed_are_left_out_until_they_are_made_again(

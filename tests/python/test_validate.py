@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+import sys
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
+from arguments import folder
 from command import dumbbell
 from linux_grid_page import shown_ratio
 
@@ -18,9 +21,6 @@ from dumbbell.engine.runner import run_all
 from dumbbell.errors import DumbbellError
 from dumbbell.experiment.model import Experiment, Flow, Link
 from dumbbell.experiment.quantities import RATE, TIME
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_the_cells_cover_rates_and_delays_evenly() -> None:
@@ -202,3 +202,19 @@ def test_marks_beyond_the_edge_of_the_figure_are_at_the_edge(
     simulated: list[float], linux: list[float], shown: float
 ) -> None:
     assert shown_ratio({"simulated": simulated, "linux": linux}) == shown
+
+
+@pytest.mark.parametrize("given", [["--help"], ["docs", "-h"], []])
+def test_an_option_is_no_folder_for_the_scripts_of_pages(
+    given: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["page.py", *given])
+    with pytest.raises(SystemExit, match="Writes a page"):
+        folder("Writes a page.")
+
+
+def test_the_scripts_of_pages_take_a_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["page.py"])
+    assert folder("Writes a page.", "docs") == Path("docs")
+    monkeypatch.setattr(sys, "argv", ["page.py", "site", "9"])
+    assert folder("Writes a page.", "docs") == Path("site")

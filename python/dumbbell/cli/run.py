@@ -42,7 +42,7 @@ def run_file(
 ) -> None:
     """Run an experiment and write its result folder."""
     from dumbbell.cli import scenario
-    from dumbbell.engine.runner import refuse_others, run
+    from dumbbell.engine.runner import refuse, run
 
     until = options.parse_until(context, until_ci, metric, max_seeds)
     if backend == "simulator":
@@ -60,10 +60,10 @@ def run_file(
         output.progress_bar(name.name) as progress,
     ):
         written = scenario.load(file, assignments)
-        if len(kinds) > 1:
-            resolved = [written.resolve()]
-            for kind in kinds:
-                refuse_others(resolved, is_real=kind == "linux")
+        if len(kinds) > 1:  # before the first of them takes its time
+            one = written if seeds is None else written.replace(seeds=seeds)
+            for kind, folder in zip(kinds, folders, strict=True):
+                refuse(one, folder, kind, overwrite=overwrite)
         for kind, folder in zip(kinds, folders, strict=True):
             result = run(
                 written,

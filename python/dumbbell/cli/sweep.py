@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import shlex
+import sys
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from typer import Argument, Context, Option
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from dumbbell.sweeps.drive import Swept
     from dumbbell.sweeps.plan import Sweep
     from dumbbell.sweeps.result import SweepResult
+
+_MOST_LOOSE: Final = 10  # more points whose intervals are too wide than this are not listed
 
 
 def sweep_file(
@@ -50,7 +53,7 @@ def sweep_file(
 ) -> None:
     """Run an experiment along the axes of its [sweep]. What is in the folder is kept."""
     from dumbbell.results.warnings import identical_seeds, silent_flows
-    from dumbbell.sweeps.drive import run_sweep
+    from dumbbell.sweeps.drive import refuse, run_sweep
     from dumbbell.sweeps.plan import Sweep
 
     until = options.parse_until(context, until_ci, metric, max_seeds)
@@ -60,10 +63,14 @@ def sweep_file(
         options.refuse_given(context, ("until_ci", "dask"), "goes with --backend simulator")
     kinds: list[Backend] = ["linux", "simulator"] if backend == "both" else [backend]
     sweep = Sweep.load(file, overrides=assignments or [])
+    folders = [options.folder_of(file, out, kind, alone=len(kinds) == 1) for kind in kinds]
+    if len(kinds) > 1:  # before the first of them takes its time
+        with options.proposing(file, out, assignments):
+            for kind, folder in zip(kinds, folders, strict=True):
+                refuse(sweep, folder, kind, overwrite=overwrite)
     made = []
-    for kind in kinds:
+    for kind, folder in zip(kinds, folders, strict=True):
         began = time.perf_counter()
-        folder = options.folder_of(file, out, kind, alone=len(kinds) == 1)
         named = options.named("metric", "dask", until="--until-ci")
         proposing = options.proposing(file, out, assignments)
         with named, proposing, _live(file.name, sweep) as (progress, finished):
@@ -139,8 +146,25 @@ def _show(made: list[_Made], until: Until | None) -> None:
         there = f"{one.swept.before:,} of them there before"
         output.print_line(f"{one.swept.total:,} runs{kind}, {there}, in {one.wall:.1f} s")
         if one.swept.loose and until:
-            output.print_line(output.too_wide(until, f"At {one.swept.loose:,} point(s) "))
+            output.print_line(output.too_wide(until, f"At {one.swept.loose:,} point(s) ") + ":")
+            _show_loose(one.swept)
         output.print_line(f"The sweep is in {one.swept.dataset.folder}")
+
+
+def _show_loose(swept: Swept) -> None:
+    """Prints the axes of the first points whose intervals are too wide."""
+    from dumbbell.display import format_settings
+
+    points, axes = swept.loose_points[:_MOST_LOOSE], swept.dataset.axes.items()
+    columns = zip(*(point.values for point in points), strict=True)
+    settings = [
+        [f"{name} {value}" for value in format_settings(values, axis["unit"])]
+        for (name, axis), values in zip(axes, columns, strict=True)
+    ]
+    for point in zip(*settings, strict=True):
+        output.print_line(f"  {', '.join(point)}")
+    if more := swept.loose - len(points):
+        output.print_line(f"  and {more:,} more")
 
 
 @contextmanager
@@ -152,24 +176,24 @@ def _live(
     from rich.live import Live
     from rich.text import Text
 
-    from dumbbell.sweeps.result import table_so_far
+    from dumbbell.sweeps.result import LiveTable
 
-    console = Console(stderr=True)
-    if not console.is_terminal:
+    if not sys.stderr.isatty():
         with output.progress_bar(what) as progress:
             yield progress, None
         return
+    console = Console(stderr=True)
     bar = output.make_bars(console)
     task = bar.add_task(what, total=1.0)
-    runs: list[pl.DataFrame] = []
+    so_far = LiveTable(sweep.axes)
     with Live(bar, console=console, transient=True, refresh_per_second=5) as live:
 
         def show(step: str, done: float) -> None:
             bar.update(task, completed=done, description=f"{what}: {step}")
 
         def add(more: pl.DataFrame) -> None:
-            runs.append(more)
-            table = table_so_far(runs, sweep.axes).text(console.width)
+            so_far.add(more)
+            table = so_far.table().text(console.width)
             live.update(Group(Text(f"So far\n{table}\n"), bar))
 
         yield show, add

@@ -1,7 +1,11 @@
-"""Simulations on the workers of a Dask cluster, which need the same build of dumbbell."""
+"""Simulations on the workers of a Dask cluster.
+
+They need the same build of dumbbell, and the files of algorithms of the user.
+"""
 
 from __future__ import annotations
 
+import platform
 from concurrent.futures import CancelledError, Executor, Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -10,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from dumbbell.engine.simulation import engine, simulate
 from dumbbell.errors import DumbbellError, ExperimentError
+from dumbbell.experiment import user_code
 from dumbbell.results.tables import RunOutput
 
 if TYPE_CHECKING:
@@ -89,6 +94,24 @@ def check_build(built: str, here: str) -> None:
         raise DumbbellError(f"{problem}; install the same build of dumbbell on both")
 
 
-def _simulate(built: str, *args: Any) -> RunOutput:
+def check_sources(sources: Mapping[str, str]) -> None:
+    """Raises `DumbbellError` unless this worker has the user's algorithms that runs are for.
+
+    `sources` are those of a resolved experiment. A relative path is one from the folder in which
+    the worker runs.
+    """
+    for name, digest in sources.items():
+        try:
+            why = "" if user_code.digest_here(name) == digest else "its content differs"
+        except DumbbellError as error:
+            why = str(error)
+        if why:
+            problem = f"the worker {platform.node()} has no or another {name.rpartition(':')[0]}"
+            advice = "put the same file at the same path from the worker's own folder"
+            raise DumbbellError(f"{problem} ({why}); {advice}")
+
+
+def _simulate(built: str, scenario: str, used: list[str], sources: dict[str, str]) -> RunOutput:
     check_build(built, engine())
-    return RunOutput.of(simulate(*args))
+    check_sources(sources)
+    return RunOutput.of(simulate(scenario, used, sources))

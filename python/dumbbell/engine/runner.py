@@ -21,7 +21,7 @@ from dumbbell.experiment.linux_algorithms import is_of_linux
 from dumbbell.experiment.model import Experiment
 from dumbbell.experiment.user_code import is_custom
 from dumbbell.results.result import Result, collect
-from dumbbell.results.storage import identity, machine, reserve
+from dumbbell.results.storage import check, identity, machine, reserve
 from dumbbell.results.tables import RunOutput
 
 if TYPE_CHECKING:
@@ -136,12 +136,11 @@ def run_into(
     """
     backend = options.get("backend", "simulator")
     every = [experiment.resolve() for experiment in experiments]
-    meta = {"backend": backend, "engine": engine()}
     with ExitStack() as stack:
         places = []
         for one, folder in zip(every, folders, strict=True):
-            expected = identity(one, meta) if backend == "simulator" else None
             seeds = None if until else one.seed_list
+            expected = _expected(one, backend)
             reserved = folder and reserve(folder, expected, seeds, overwrite=overwrite)
             places.append(stack.enter_context(reserved) if reserved else None)
         results = run_all(every, **(options | {"fresh": overwrite}))
@@ -156,6 +155,19 @@ def run_into(
             if place is not None:
                 result.write(place)
     return results
+
+
+def refuse(experiment: Experiment, out: Path, backend: Backend, *, overwrite: bool) -> None:
+    """Raises the errors that `run` would raise of the flows and of what `out` holds."""
+    resolved = experiment.resolve()
+    refuse_others([resolved], is_real=sends_packets(backend))
+    check(out, _expected(resolved, backend), resolved.seed_list, overwrite=overwrite)
+
+
+def _expected(resolved: Experiment, backend: Backend) -> str | None:
+    """The identity of the result; None with real packets, as each is another one."""
+    meta = {"backend": backend, "engine": engine()}
+    return identity(resolved, meta) if backend == "simulator" else None
 
 
 def _loose(results: list[Result], until: Until, values: Values) -> dict[int, Result]:

@@ -100,9 +100,10 @@ class Store:
             return None
         try:
             content = path.read_bytes()
-            os.utime(path)
         except OSError:
             return None
+        with suppress(OSError):  # a store may be another user's, to read only
+            os.utime(path)
         content, checksum = content[:-_CHECKSUM], content[-_CHECKSUM:]
         if hashlib.sha256(content).digest() != checksum:
             path.unlink(missing_ok=True)
@@ -328,10 +329,16 @@ def _code(cc: str) -> str | None:
 @cache
 def _machine() -> str:
     """A hash of what determines how this machine's kernel sends: release, settings, eBPF."""
+    programs = (bpf.OBJECTS / "sources.sha256").read_text()
+    return _hash(platform.uname(), os.cpu_count(), _settings(Path("/proc/sys/net")), programs)
+
+
+def _settings(net: Path) -> dict[str, str]:
+    """The settings of TCP, of the size of buffers, and of the queue of the testbed's devices."""
+    files = [*net.glob("ipv4/tcp_*"), *net.glob("core/*mem*"), net / "core/default_qdisc"]
     settings = {}
-    for file in sorted(Path("/proc/sys/net/ipv4").glob("tcp_*")):
+    for file in sorted(files):
         if not file.name.endswith(("congestion_control", "_key", "_ulp")):  # loaded on demand
             with suppress(OSError):
                 settings[file.name] = file.read_text()
-    programs = (bpf.OBJECTS / "sources.sha256").read_text()
-    return _hash(platform.uname(), os.cpu_count(), settings, programs)
+    return settings

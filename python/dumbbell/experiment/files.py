@@ -7,6 +7,7 @@ import fcntl
 import os
 import re
 from contextlib import contextmanager
+from threading import get_ident
 from typing import TYPE_CHECKING, Final
 
 from dumbbell.errors import ExperimentError, ResultError
@@ -64,7 +65,7 @@ def atomic_write(path: Path) -> Iterator[Path]:
 
     If it cannot be written, the `OSError` has the name of the file.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.{get_ident()}.partial")
     try:
         with _disk_errors():
             yield temporary

@@ -52,6 +52,11 @@ def find(cc: str) -> tuple[str, str]:
     return name, digest
 
 
+def digest_here(name: str) -> str:
+    """The SHA-256 of the source of a custom algorithm, by its name without options."""
+    return _find_class(name)[1]  # its options may be required
+
+
 def check_names(algorithms: Sequence[str]) -> None:
     """Raises `ExperimentError` if no algorithm is named, or one is named twice."""
     if not algorithms:
@@ -97,8 +102,7 @@ def _sources(name: str, digest: str) -> list[Path]:
     if (file := object_of(name)) is not None:
         return [file.resolve()] if file.is_file() and digest_of(file) == digest else []
     try:
-        is_same = _find_class(name)[1] == digest  # its options may be required
-        return files_of(name.rpartition(":")[0]) if is_same else []
+        return files_of(name.rpartition(":")[0]) if digest_here(name) == digest else []
     except DumbbellError:
         return []  # it was read from another folder
 

@@ -95,7 +95,9 @@ def reproduce(
 
     papers = [papers] if isinstance(papers, str) else list(papers)
     names = ids_of_all() if papers == ["all"] else papers
-    chosen = [Study.load(folder_of(name)) for name in names]
+    # A paper that is named twice, even by its id and by its folder, is one.
+    folders = {folder.resolve(): folder for folder in map(folder_of, names)}
+    chosen = [Study.load(folder) for folder in folders.values()]
     options = RunOptions(jobs, seeds, duration, progress, testbed, full, overwrite, dask)
     done = reproduce_side_by_side(chosen, Path(out), options)
     write_index([*done, *_earlier(Path(out), done)], Path(out))
@@ -138,4 +140,6 @@ def draw(
 
     study = Study.load(folder_of(paper))
     options = RunOptions(jobs, seeds, progress=progress, dask=dask)
-    return PaperFolder(study, out / study.paper.id, options).draw(figures)
+    folder = PaperFolder(study, out / study.paper.id, options)
+    with folder.reserved():
+        return folder.draw(figures)

@@ -4,13 +4,14 @@ The check of a claim is a statement about medians. It is made of the medians of 
 of `REDRAWS` sets of medians that other runs of the same experiments could have had. The claim is
 confirmed if the check holds in nearly all of them, not confirmed if it holds in nearly none, and
 inconclusive otherwise: then the interval of what decides includes both. "Nearly" is the confidence
-of the intervals, see `dumbbell.metrics.sequential`.
+of the intervals, see `dumbbell.metrics.sequential`. A check that asks for no median is the same in
+every redraw: then the runs decide it as they are.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 from zlib import crc32
@@ -39,21 +40,31 @@ def judge(check: Check, runs: Runs) -> Judgement:
     said = check(runs)
     counts = sorted(runs.count(name) for name in runs.asked)
     fewest, most = (counts[0], counts[-1]) if counts else (0, 0)
-    single = [check(_Chosen.of(runs, _single(place))).holds for place in range(fewest)]
-    support = None
-    if fewest >= sequential.FIRST:
-        redraw = _Redraws()
-        redrawn = [check(_Chosen.of(runs, redraw.at(place))).holds for place in range(REDRAWS)]
-        support = None if redraw.is_too_few else float(np.mean(redrawn))
+    single, support, decided = None, None, None
+    if fewest > 1:
+        chosen = [_Chosen.of(runs, _single(place)) for place in range(fewest)]
+        held = [check(one).holds for one in chosen]
+        is_repeated = any(one.medians for one in chosen)
+        single = (sum(held), fewest) if is_repeated else None
+        if fewest >= sequential.FIRST:
+            support = _support(check, runs) if is_repeated else None
+            decided = support if is_repeated else float(said.holds)
     confidence = max((runs.confidence.get(name, 0.95) for name in runs.asked), default=0.95)
     return Judgement(
-        _verdict(support, confidence),
+        _verdict(decided, confidence),
         said.evidence,
         support,
-        (sum(single), len(single)) if fewest > 1 else None,
+        single,
         f"{fewest} to {most} runs" if fewest < most else f"{most} run{'s' if most != 1 else ''}",
         frozenset(runs.asked),
     )
+
+
+def _support(check: Check, runs: Runs) -> float | None:
+    """The share of redraws in which a check holds; None if there are too few runs to say so."""
+    redraw = _Redraws()
+    redrawn = [check(_Chosen.of(runs, redraw.at(place))).holds for place in range(REDRAWS)]
+    return None if redraw.is_too_few else float(np.mean(redrawn))
 
 
 def deciding(check: Check, runs: Runs, experiments: Collection[str]) -> set[str]:
@@ -100,6 +111,7 @@ class _Chosen(Runs):
     """Runs of whose values one is chosen, or a value in their place, where a median is asked."""
 
     choose: Choice = lambda _experiment, values: values[0]
+    medians: list[str] = field(default_factory=list)  # the experiments of those that were asked
 
     @classmethod
     def of(cls, runs: Runs, choose: Choice) -> _Chosen:
@@ -114,6 +126,7 @@ class _Chosen(Runs):
         limit: float | None = None,
         **options: Any,
     ) -> Estimate:
+        self.medians.append(experiment)
         chosen = self.choose(experiment, self.values(experiment, metric, **options))
         return Estimate(chosen, chosen, chosen, (chosen,), limit)
 

@@ -1,15 +1,16 @@
 """What was measured of a paper with real packets, as data beside it: ``linux.json``.
 
 Whoever reproduces the paper sees Linux's numbers and verdicts without root and without waiting.
-The file has the values of every run that the paper's numbers and claims ask for. ``dumbbell
-reproduce PAPER --backend linux`` measures them anew and writes such a file into its results.
+The file has the values of every valid run that the paper's numbers and claims ask for, or of the
+invalid ones if an experiment has no others. ``dumbbell reproduce PAPER --backend linux`` measures
+them anew and writes such a file into its results.
 """
 
 from __future__ import annotations
 
 import json
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -57,7 +58,9 @@ class Measurements:
         found = {}
         for said in study.paper.claims:
             try:
-                found[said.id] = study.judge(said, study.runs({}, table=self.values))
+                judged = study.judge(said, study.runs({}, table=self.values))
+                invalid = tuple(name for name in sorted(judged.asked) if not self.counts[name][0])
+                found[said.id] = replace(judged, invalid=invalid)
             except NotRunError:
                 found[said.id] = NOT_MEASURED
         return found

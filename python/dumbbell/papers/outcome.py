@@ -55,13 +55,14 @@ class Judgement:
     verdict: VerdictName  # whether the claim is confirmed
     evidence: str = ""  # what was measured, in one or two sentences; empty if nothing was
     # The share (0 to 1) of redrawn medians for which the check holds; None with fewer than three
-    # runs.
+    # runs, or if it asks for no median.
     support: float | None = None
     # In how many of how many single runs the check holds, as a paper that ran once would have seen
-    # it; None of one run.
+    # it; None of one run, or if it asks for no median.
     single: tuple[int, int] | None = None
     runs: str = ""  # how many runs the experiments have: ``"3 to 24 runs"``
     asked: frozenset[str] = frozenset()  # the ids of the experiments
+    invalid: tuple[str, ...] = ()  # those of which all runs are invalid
 
     def as_json(self) -> dict[str, Any]:
         """The judgement as it stands in ``results.json``."""

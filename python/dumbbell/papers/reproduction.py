@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from contextlib import closing
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
@@ -16,7 +16,7 @@ from dumbbell.engine import measurements
 from dumbbell.engine.progress import Progress, silent, titled
 from dumbbell.engine.runner import run_each
 from dumbbell.errors import DumbbellError, unknown
-from dumbbell.experiment.files import atomic_write, write_text
+from dumbbell.experiment.files import atomic_write, locked, write_text, writing
 from dumbbell.experiment.model import Experiment
 from dumbbell.metrics import sequential
 from dumbbell.papers import testbed
@@ -33,7 +33,7 @@ from dumbbell.results.storage import check
 from dumbbell.results.tables import read_table
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from matplotlib.figure import Figure
@@ -77,6 +77,25 @@ class PaperFolder:
         said = json.loads((folder / "results.json").read_text(encoding="utf-8"))
         options = RunOptions(seeds=said.get("seeds"), full=said.get("full", False))
         return cls(Study.load(folder_of(said.get("folder", said["paper"]))), folder, options)
+
+    @contextmanager
+    def reserved(self) -> Iterator[None]:
+        """Makes the folder, and keeps others from writing there; it is removed if it stays empty.
+
+        If another reproduction writes there, that is a `ResultError`.
+        """
+        new = [one for one in (self.folder, *self.folder.parents) if not one.exists()]
+        problem = "another reproduction is writing there; wait for it, or name another --out"
+        try:
+            with ExitStack() as held:
+                with writing(self.folder):
+                    self.folder.mkdir(parents=True, exist_ok=True)
+                    held.enter_context(locked(self.folder / ".lock", f"{self.folder}: {problem}"))
+                yield
+        finally:
+            with suppress(OSError):  # one of them holds something
+                for folder in new:
+                    folder.rmdir()
 
     def reproduce(self) -> Reproduction:
         """Runs, measures, checks and draws everything; see `dumbbell.papers.reproduce`."""

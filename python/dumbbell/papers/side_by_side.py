@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import ExitStack
 from dataclasses import replace
 from threading import Event
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -39,9 +40,12 @@ def reproduce_side_by_side(
     stopped = Event()
     options = replace(options, progress=_until(stopped, options.progress))
     folders = [PaperFolder(study, out / study.paper.id, options) for study in papers]
-    if options.testbed:
-        return [folder.reproduce() for folder in folders]
-    with ThreadPoolExecutor(1 if options.jobs else _AT_ONCE) as pool:
+    with ExitStack() as held:
+        for folder in folders:
+            held.enter_context(folder.reserved())
+        if options.testbed:
+            return [folder.reproduce() for folder in folders]
+        pool = held.enter_context(ThreadPoolExecutor(1 if options.jobs else _AT_ONCE))
         runs = [pool.submit(folder.run) for folder in folders]
         try:
             # Matplotlib draws in this thread only.

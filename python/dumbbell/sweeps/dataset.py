@@ -22,23 +22,25 @@ import shutil
 import tomllib
 from contextlib import AbstractContextManager, ExitStack
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeVar
 
 import polars as pl
 
 from dumbbell.errors import OverwriteError, ResultError
 from dumbbell.experiment.files import locked, write_text, writing
 from dumbbell.experiment.user_code import SOURCES
-from dumbbell.results.tables import notes_of, read_table
+from dumbbell.results.tables import columns_of, notes_of, read_table
 from dumbbell.sweeps.work import SERIES, SUMMARIES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     from dumbbell.sweeps.work import Tables
 
     Axes = dict[str, dict[str, str | None]]
+
+T = TypeVar("T")
 
 PLAN: Final = "plan.parquet"  # the table of the runs that were asked for last
 _TOML: Final = "sweep.toml"
@@ -146,24 +148,45 @@ class Dataset:
     @property
     def incomplete(self) -> str | None:
         """How many of the planned runs there are, if not all are."""
-        planned, files = self.plan["run"], self.files("runs")
-        there = {name for file in files for name in read_table(file, ["run"])["run"]}
+        planned, there = self.plan["run"], self._reading(_names)
         count = sum(name in there for name in planned)
         return f"{count:,} of {len(planned):,} planned runs" if count < len(planned) else None
 
+    def columns(self, name: str) -> list[str]:
+        """The names of the columns that one of `tables` has of its own."""
+        return self._reading(lambda parts: columns_of(files_of(name, parts)[0]))
+
     def files(self, name: str) -> list[Path]:
         """The files of one of `tables`."""
-        return files_of(name, parts(self.folder))
+        return self._reading(lambda parts: files_of(name, parts))
+
+    def _reading(self, read: Callable[[list[Part]], T]) -> T:
+        """What `read` makes of the parts; made again if they are merged meanwhile.
+
+        Another process may write the sweep, and deletes parts that it has merged.
+        """
+        while True:
+            found = parts(self.folder)
+            try:
+                made = read(found)
+            except FileNotFoundError:
+                if self._are_there(found):
+                    raise
+            else:
+                if self._are_there(found):
+                    return made
+
+    def _are_there(self, found: list[Part]) -> bool:
+        return set(found) <= set(parts(self.folder))
 
     def table(self, name: str) -> pl.DataFrame:
         """One of `tables`, of the runs that were asked for, in the plan's order, with the axes.
 
         A column of the table's own takes precedence over an axis of that name.
         """
-        files = self.files(name)
-        if not files:
+        kept = self._reading(lambda parts: _concat(name, parts))
+        if kept is None:
             raise ResultError(f"{self.folder}: has no {name} yet: no run of it is over")
-        kept = _concat(files)
         plan = self.plan.drop([axis for axis in self.axes if axis in kept.columns])
         return plan.join(kept, on="run", how="inner", maintain_order="left_right")
 
@@ -219,7 +242,7 @@ class Store:
         All of its runs are of one backend.
         """
         self.folder = folder
-        _check(folder, backend)
+        check(folder, backend)
         with ExitStack() as undo, self._writing():
             (folder / "parts").mkdir(parents=True, exist_ok=True)
             problem = "another process is writing this sweep; wait for it, or name another folder"
@@ -239,8 +262,7 @@ class Store:
 
     def done(self) -> set[str]:
         """The names of all runs that are kept."""
-        files = files_of("runs", parts(self.folder))
-        return {name for file in files for name in read_table(file, ["run"])["run"]}
+        return _names(parts(self.folder))
 
     def write_plan(self, plan: pl.DataFrame, axes: Axes, text: str, backend: str) -> None:
         """Says which runs are meant from now on, and what makes them."""
@@ -261,11 +283,10 @@ class Store:
     def merge(self) -> None:
         """Puts small parts together, runs sorted by name: many small files are slow to open."""
         for group in _groups(parts(self.folder)):
-            files = {name: files_of(name, group) for name in (*SUMMARIES, *SERIES)}
             joined = (
-                (name, _concat(some).sort("run", maintain_order=True))
-                for name, some in files.items()
-                if some
+                (name, table.sort("run", maintain_order=True))
+                for name in (*SUMMARIES, *SERIES)
+                if (table := _concat(name, group)) is not None
             )
             self._place(group[0].first, group[-1].last, joined)
             for part in group:
@@ -296,7 +317,7 @@ class Store:
         return writing(self.folder, "; what is there is whole")
 
 
-def _check(folder: Path, backend: str) -> None:
+def check(folder: Path, backend: str) -> None:
     """Raises `ResultError` if the folder holds anything but a sweep by this backend."""
     entries = folder.iterdir() if folder.is_dir() else ()
     foreign = [entry.name for entry in entries if not _OURS.fullmatch(entry.name)]
@@ -320,8 +341,23 @@ def _groups(found: list[Part]) -> list[list[Part]]:
     return [group for group in groups if len(group) > 1]
 
 
-def _concat(files: list[Path]) -> pl.DataFrame:
-    return pl.concat([read_table(file) for file in files], how="diagonal_relaxed")
+def _names(parts: list[Part]) -> set[str]:
+    """The names of the runs that parts hold."""
+    files = files_of("runs", parts)
+    return {name for file in files for name in read_table(file, ["run"])["run"]}
+
+
+def _concat(name: str, parts: list[Part]) -> pl.DataFrame | None:
+    """A table of parts together; None if none has it."""
+    files = files_of(name, parts)
+    if not files:
+        return None
+    table = pl.concat([read_table(file) for file in files], how="diagonal_relaxed")
+    if name not in SUMMARIES:
+        return table
+    # Earlier versions wrote runs twice if they were interrupted while they wrote them.
+    keys = [column for column in ("run", "flow", "link") if column in table.columns]
+    return table.filter(pl.struct(keys).is_first_distinct())
 
 
 def _sync(path: Path) -> None:

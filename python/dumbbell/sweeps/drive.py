@@ -22,7 +22,7 @@ from dumbbell.engine.store import Store as RunStore
 from dumbbell.errors import DumbbellError, ExperimentError, Interrupted
 from dumbbell.experiment.user_code import copy_sources
 from dumbbell.results.tables import COLUMNS
-from dumbbell.sweeps.dataset import Dataset, Store, is_dataset
+from dumbbell.sweeps.dataset import Dataset, Store, check, is_dataset
 from dumbbell.sweeps.plan import METRICS, OF_SOME, Point, Run, Sweep, build
 from dumbbell.sweeps.real import RealPackets, duration, machine_of, real_packets
 from dumbbell.sweeps.work import RUNNING_POINT, ChunkMonitor, simulate
@@ -41,6 +41,7 @@ _MOST_IN_CHUNK: Final = 64
 _KEEP_AFTER: Final = 3.0  # finished chunks are written at least this often, s
 _KEEP_BYTES: Final = 64 * 10**6
 _MANY: Final = 100  # after as many points planned progress is reported
+_SHOW_AFTER: Final = 0.25  # new rows are shown at most this often, s
 
 
 @dataclass(frozen=True)
@@ -51,10 +52,16 @@ class Swept:
     total: int  # how many runs it has
     before: int  # how many of them were there before
     made: int  # how many were made; points that mean the same share theirs
-    loose: int  # points whose interval is still wider than was asked for when the seeds ran out
+    # Points whose interval is still wider than was asked for when the seeds ran out.
+    loose_points: list[Point]
     hidden: int  # runs in its folder that it does not ask for
     invalid: list[str]  # why each of the runs that were left out is invalid
     warnings: list[str]  # sentences on settings without effect
+
+    @property
+    def loose(self) -> int:
+        """How many `loose_points` there are."""
+        return len(self.loose_points)
 
     @property
     def left_out(self) -> list[str]:
@@ -85,7 +92,7 @@ def run_sweep(
     """Runs an experiment along its axes, except the runs that `out` has already.
 
     Arguments and errors are those of `dumbbell.sweep`. `finished` takes the rows of ``runs`` that
-    are new, with their axes, as they come.
+    are new, with their axes, a few times a second.
     """
     sweep = source if isinstance(source, Sweep) else Sweep.load(source)
     is_real = sends_packets(backend)
@@ -107,11 +114,10 @@ def run_sweep(
         Store(Path(out), backend) as store,
         _pool(at_once, dask) as (pool, count),
     ):
-        if is_dataset(store.folder) and not overwrite:
-            Dataset(store.folder).refuse_another(sweep.text, _axes(sweep))
+        _refuse_another(sweep, store.folder, overwrite=overwrite)
         driver = _Driver(sweep, points, store, pool, count, series, packets, progress, finished)
         driver.go_through({point.number: numbers for point in driver.points})
-        loose = driver.tighten(until, numbers) if until else 0
+        loose = driver.tighten(until, numbers) if until else []
         store.merge()
         warnings = list(dict.fromkeys(text for point in points for text in point.warnings))
         warnings += _hidden_axes(sweep, max((len(point.flows) for point in points), default=0))
@@ -122,6 +128,19 @@ def run_sweep(
         if driver.invalid and not store.done():
             raise DumbbellError(f"{out}: no run counts: {'; '.join(swept.left_out)}")
         return swept
+
+
+def refuse(sweep: Sweep, out: Path, backend: Backend, *, overwrite: bool) -> None:
+    """Raises the errors that `run_sweep` would raise of the flows and of what `out` holds."""
+    for point in sweep.points():
+        _refuse_others(point, is_real=sends_packets(backend))
+    check(out, backend)
+    _refuse_another(sweep, out, overwrite=overwrite)
+
+
+def _refuse_another(sweep: Sweep, folder: Path, *, overwrite: bool) -> None:
+    if is_dataset(folder) and not overwrite:
+        Dataset(folder).refuse_another(sweep.text, _axes(sweep))
 
 
 def _hidden_axes(sweep: Sweep, tables: int) -> list[str]:
@@ -189,6 +208,8 @@ class _Driver:
         self.packs = Packs(RunStore.default() if is_shared else RunStore(None))
         self.waiting: list[Tables] = []
         self.kept_at = time.monotonic()
+        self.unshown: list[pl.DataFrame] = []
+        self.shown_at = -_SHOW_AFTER
 
     def go_through(self, seeds: dict[int, list[int]]) -> None:
         """Makes what is missing of every point with its seeds, the first seeds of all first."""
@@ -215,11 +236,12 @@ class _Driver:
             kept = sum(run.name in self.there for run in runs)
             raise Interrupted(kept, len(runs)) from None
         finally:
-            self._keep()
+            self._keep_rest()
 
-    def tighten(self, until: Until, first: list[int]) -> int:
-        """Adds seeds to the points that are not known well enough; returns how many stay so."""
-        seeds = {point.number: first for point in self.points}
+    def tighten(self, until: Until, first: list[int]) -> list[Point]:
+        """Adds seeds to the points that are not known well enough; returns those that stay so."""
+        points = {point.number: point for point in self.points}
+        seeds = dict.fromkeys(points, first)
         while True:
             dataset = Dataset(self.store.folder)
             runs = dataset.table("runs")
@@ -233,7 +255,7 @@ class _Driver:
             loose = [point for point in seeds if not until.is_satisfied_by(by_point.get(point, []))]
             grow = [point for point in loose if len(seeds[point]) < until.max_seeds]
             if not grow:
-                return len(loose)
+                return [points[number] for number in loose]
             seeds |= {point: until.next_seeds(seeds[point]) for point in grow}
             self.go_through(seeds)
 
@@ -249,13 +271,16 @@ class _Driver:
                     future, monitor = self._submit(chunk, built, local=local)
                     running[future] = monitor
                 if not running:
+                    self._show(asked)
                     return
                 for future in wait(running, _POLL_INTERVAL, FIRST_COMPLETED).done:
                     monitor = running.pop(future)
                     over += monitor.work
                     self.invalid += monitor.invalid
                     if tables := cluster.result_of(future):
-                        self._take(tables, asked)
+                        self._take(tables)
+                if time.monotonic() - self.shown_at >= _SHOW_AFTER:
+                    self._show(asked)
                 done = over + sum(monitor.done for monitor in running.values())
                 # Chunks end long after they began: a number of finished runs would stay at 0.
                 self.progress(f"{self.total:,} runs", done / work)
@@ -291,20 +316,34 @@ class _Driver:
         args = (chunk, built, self.series, *((monitor,) if local else ()))
         return self.pool.submit(simulate, *args), monitor
 
-    def _take(self, tables: Tables, asked: pl.DataFrame) -> None:
+    def _take(self, tables: Tables) -> None:
         """Takes a chunk in, and keeps what has come together if it is time."""
         self.waiting.append(tables)
         self.there.update(tables["runs"]["run"])
         self.made += tables["runs"].height
         if self.finished:
-            self.finished(asked.join(tables["runs"], on="run"))
+            self.unshown.append(tables["runs"])
         size = sum(table.estimated_size() for some in self.waiting for table in some.values())
         if time.monotonic() - self.kept_at >= _KEEP_AFTER or size >= _KEEP_BYTES:
             self._keep()
 
+    def _show(self, asked: pl.DataFrame) -> None:
+        """Gives `finished` the rows of the runs that are new."""
+        if self.finished and self.unshown:
+            self.shown_at = time.monotonic()
+            # Only runs with transfers, or with media, have the columns of these.
+            runs = pl.concat(self.unshown, how="diagonal_relaxed")
+            self.unshown = []
+            self.finished(asked.join(runs, on="run"))
+
+    def _keep_rest(self) -> None:
+        """Keeps what waits, but for what an interrupted `_keep` has written."""
+        if self.waiting and self.waiting[0]["runs"]["run"][0] in self.store.done():
+            self.waiting = []  # they are written together
+        self._keep()
+
     def _keep(self) -> None:
         if self.waiting:
-            # Only runs with transfers, or with media, have the columns of these.
             tables = {
                 name: pl.concat([some[name] for some in self.waiting], how="diagonal_relaxed")
                 for name in self.waiting[0]

@@ -14,7 +14,7 @@ from dumbbell.errors import DumbbellError, ResultError
 from dumbbell.metrics import summary
 from dumbbell.results.result import Result, invalid_runs
 from dumbbell.results.storage import of_several, read_meta
-from dumbbell.results.tables import OPTIONAL, TABLES, columns_of
+from dumbbell.results.tables import OPTIONAL, TABLES
 from dumbbell.sweeps.dataset import PLAN, Dataset, is_dataset
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def _sweep_views(dataset: Dataset) -> dict[str, str]:
     views = {"plan": f"from {plan}"}
     for table in dataset.tables:
         files = dataset.files(table)
-        columns = columns_of(files[0])
+        columns = dataset.columns(table)
         axes = [quoted(axis) for axis in dataset.axes if axis not in columns]
         first = ", ".join(f"plan.{name}" for name in ("run", "point", "seed", *axes))
         order = ["plan.point", "plan.seed", *(n for n in ("flow", "link", "t") if n in columns)]

@@ -37,6 +37,7 @@ _OF_TRANSFERS: Final = ("completed_share", "completion_p50", "completion_p99")
 _MOST_POINTS: Final = 24  # more points than this are not in the table that is shown
 _MOST_LIVE: Final = 8
 """The axis of the table that is shown of a running sweep has at most as many values."""
+_COUNT: Final = " count"  # behind the name of a column: how many values its sum is of
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -204,25 +205,41 @@ class SweepResult:
         return in_notebook(self.table().html())
 
 
-def table_so_far(chunks: Sequence[pl.DataFrame], axes: Sequence[Axis]) -> Table:
+class LiveTable:
     """The means of the runs of a sweep that goes on, along one axis.
 
-    It is that of most values, but not more than `_MOST_LIVE`, if there is one.
+    It is that of most values, but not more than `_MOST_LIVE`, if there is one. Of the runs only
+    sums are kept, so that a long sweep costs as much as a short one.
     """
-    # Only runs with transfers, or with media, have the columns of these.
-    runs = pl.concat(chunks, how="diagonal_relaxed")
-    counts = {axis: runs[axis.name].n_unique() for axis in axes}
-    few = {axis: count for axis, count in counts.items() if 1 < count <= _MOST_LIVE}
-    by = max(few, key=few.__getitem__, default=None)
-    found = (
-        runs.group_by((pl.col(by.name) if by else pl.lit("all")).alias("by"))
-        .agg(pl.len().alias("over"), pl.col(_SHOWN).mean())
-        .sort("by")
-    )
-    settings = format_settings(found["by"].to_list(), by.unit if by else None)
-    columns = [Column(by.name if by else ""), Column("Runs", number=True)]
-    rows = found.with_columns(pl.Series("by", settings)).rows()
-    return Table([*columns, *map(Column.of, _SHOWN)], rows)
+
+    def __init__(self, axes: Sequence[Axis]) -> None:
+        """A table along one of the axes, yet without runs."""
+        # By the axis: for each of its values how many runs there are, and of every column the sum
+        # and the number of values.
+        self._sums: dict[Axis | None, pl.DataFrame] = dict.fromkeys([None, *axes], pl.DataFrame())
+
+    def add(self, runs: pl.DataFrame) -> None:
+        """Adds runs, with their axes."""
+        values = pl.col(_SHOWN).cast(pl.Float64)
+        sums = [pl.len().alias("over"), values.sum(), values.count().name.suffix(_COUNT)]
+        for axis, before in list(self._sums.items()):
+            by = pl.col(axis.name) if axis else pl.lit("all")
+            more = runs.group_by(by.alias("by")).agg(sums)
+            both = pl.concat([before, more]) if before.width else more
+            self._sums[axis] = both.group_by("by").agg(pl.all().sum())
+            if self._sums[axis].height > _MOST_LIVE:
+                del self._sums[axis]
+
+    def table(self) -> Table:
+        """The table of the runs so far."""
+        few = [axis for axis, sums in self._sums.items() if axis and sums.height > 1]
+        by = max(few, key=lambda axis: self._sums[axis].height, default=None)
+        means = ((pl.col(name) / pl.col(f"{name}{_COUNT}")).fill_nan(None) for name in _SHOWN)
+        found = self._sums[by].select("by", "over", *means).sort("by")
+        settings = format_settings(found["by"].to_list(), by.unit if by else None)
+        columns = [Column(by.name if by else ""), Column("Runs", number=True)]
+        rows = found.with_columns(pl.Series("by", settings)).rows()
+        return Table([*columns, *map(Column.of, _SHOWN)], rows)
 
 
 def sweep(

@@ -10,7 +10,7 @@ import polars as pl
 
 from dumbbell import _core, metrics
 from dumbbell.engine import kernel, simulation
-from dumbbell.engine.cluster import check_build
+from dumbbell.engine.cluster import check_build, check_sources
 from dumbbell.errors import DumbbellError
 from dumbbell.experiment.capacity import capacity
 from dumbbell.metrics.media import counted_frames, delays_of, frames_of, over_frames
@@ -133,9 +133,10 @@ def simulate(
     """Simulates some runs; returns what is kept of them, each table with a column ``run`` first.
 
     The runs are named after the `build` that is `built`; one of another build is an error. If
-    `monitor` stops the chunk, that is an `InterruptedError`.
+    `monitor` stops the chunk, that is an `InterruptedError`; a worker of a cluster has none.
     """
     check_build(built, build())
+    is_worker = monitor is None
     monitor = monitor or ChunkMonitor()
     assert not isinstance(monitor.run, kernel.RunMonitor), "it is a simulation's"
     outputs, scenarios = [], []
@@ -143,6 +144,8 @@ def simulate(
         scenario = json.loads(run.point.scenario) | {"seed": run.seed}
         algorithms = [flow["cc"] for flow in scenario["flows"]]
         sources = scenario.get("sources", {})
+        if is_worker:
+            check_sources(sources)
         monitor.cost, monitor.point = run.point.cost, run.point.number
         try:
             output = simulation.simulate(json.dumps(scenario), algorithms, sources, monitor.run)
