@@ -9,7 +9,9 @@ Names of documents say which; all of them if none is named. In a document
 - a block after `<!-- not run: REASON -->` is left out, and so is every one of a document that has
   `<!-- nothing is run: REASON -->`;
 - what an example needs and a reader has already, `<!-- before: COMMAND -->` makes;
-- between `<!-- made: NAME ARGUMENT -->` and `<!-- end -->` stands a table of `reference.py`.
+- between `<!-- made: NAME ARGUMENT -->` and `<!-- end -->` stands a table of `reference.py`;
+- `<!-- printed: 47, 46 to 51.5 -->` lists what a sentence takes from printed text: each must
+  be printed in the document, so that somebody reads the sentence again when it no longer is.
 """
 
 import os
@@ -30,6 +32,8 @@ BLOCK = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 MADE = re.compile(r"(<!-- made: ([^>]*) -->\n).*?(<!-- end -->)", re.DOTALL)
+TEXT = re.compile(r"^```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PRINTED = re.compile(r"<!-- printed: ([^>]*) -->")
 FILE = re.compile(r"# ([\w/-]+\.(?:py|toml))\n")
 PROGRESS = re.compile(r"^.+: \d+%\n", re.MULTILINE)
 """What a slow machine prints after 30 s without a terminal."""
@@ -79,6 +83,15 @@ def with_tables(text: str) -> str:
     return MADE.sub(lambda found: f"{found[1]}\n{reference.make(found[2])}\n{found[3]}", text)
 
 
+def not_printed(text: str) -> list[str]:
+    """What sentences of a document take from printed text that it does not have."""
+    printed = "\n".join(TEXT.findall(text))
+    taken = [item for mark in PRINTED.findall(text) for item in mark.split(", ")]
+    return [
+        one for one in taken if not re.search(rf"(?<![\d.,]){re.escape(one)}(?![\d.])", printed)
+    ]
+
+
 def main() -> int:
     """Brings documents up to date, or tells whether they are; returns the exit status."""
     named = [Path(name).resolve() for name in sys.argv[1:] if name != "--check"]
@@ -88,11 +101,14 @@ def main() -> int:
         with tempfile.TemporaryDirectory() as folder:
             (Path(folder) / "examples").symlink_to(ROOT / "examples")
             now = fresh(with_tables(text), Path(folder))
+        name = document.relative_to(ROOT)
+        if old := not_printed(now):
+            stale = 1
+            sys.stderr.write(f"{name}: a sentence has {', '.join(old)}, which is not printed now\n")
         if "--check" not in sys.argv[1:]:
             document.write_text(now)
         elif now != text:
             stale = 1
-            name = document.relative_to(ROOT)
             sys.stderr.write(f"{name}: its examples print something else; run `make readme`\n")
     return stale
 

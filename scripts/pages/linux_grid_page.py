@@ -449,7 +449,7 @@ _AGAIN: Final = """\
 
 <!-- not run: takes minutes to hours, and rewrites this page -->
 ```sh
-sudo dumbbell validate --out validation # three hours; resumes
+sudo "$(command -v dumbbell)" validate --out validation # three hours; resumes
 .venv/bin/python scripts/pages/linux_grid_page.py docs validation
 .venv/bin/python scripts/pages/linux_grid_page.py docs # beside the kept measurements
 ```

@@ -97,8 +97,8 @@ simulated retransmit 42 to 137 packets (median 79).
 
 <!-- not run: takes half an hour, and rewrites this page -->
 ```sh
-sudo dumbbell validate --seed 2 --quick --out held-out
-sudo dumbbell validate --seed 2 --only short-reno-1 --runs 3 --most 3 --out more # and other cells
+sudo "$(command -v dumbbell)" validate --seed 2 --quick --out held-out
+sudo "$(command -v dumbbell)" validate --seed 2 --only short-reno-1 --runs 3 --most 3 --out more
 .venv/bin/python scripts/pages/linux_held_out_page.py docs held-out
 .venv/bin/python scripts/pages/linux_held_out_page.py docs # beside the kept measurements
 ```

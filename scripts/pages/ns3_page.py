@@ -57,7 +57,7 @@ _CAUSES = """\
 - **Retransmitted packets, timeouts.** On a timeout both take all packets in flight for lost
   (`TcpTxBuffer::SetSentListLost`). BBRv1 alone with loss retransmits some 130 packets after each
   of 15 timeouts here, and some 35 after each of 9 in ns-3. The cause is unknown.
-- **BBRv1 and CUBIC, 0.7 and 1 BDP.** CUBIC has twice as much in ns-3: 2.5 to 3.2 Mbit/s more,
+- **BBRv1 and CUBIC, 0.7 and 1 BDP.** CUBIC has twice as much in ns-3: 2.6 to 3.3 Mbit/s more,
   of 48. BBRv1 loses packets there in every probe, so the first cause is likely.
 - **BBRv1 in older releases.** In ns-3 3.39 BBRv1 hardly sends after timeouts: alone, with 0.5 %
   loss, it has 4.6 Mbit/s in 150 s, where 3.44 has 47.5. Samples of the delivery rate covered the

@@ -175,6 +175,17 @@ def test_every_command_in_a_document_runs_and_prints_what_it_says(document: Path
     assert done.returncode == 0, done.stderr
 
 
+def test_a_number_of_a_sentence_that_is_no_longer_printed_is_found() -> None:
+    sys.path.insert(0, str(ROOT / "scripts"))
+    try:
+        import documents  # type: ignore[import-not-found]
+    finally:
+        sys.path.pop(0)
+    page = "```text\nMedian 47 (46 to 51.5)\n```\nIt is 47 s. <!-- printed: 47, 46 to 51.5{} -->\n"
+    assert documents.not_printed(page.format("")) == []
+    assert documents.not_printed(page.format(", 39.5, 7")) == ["39.5", "7"]
+
+
 def test_a_folder_that_a_document_makes_has_the_examples_it_uses() -> None:
     for document in DOCUMENTS:
         before, made, after = "".join(blocks(document, "sh")).partition(" && cd ~/")
