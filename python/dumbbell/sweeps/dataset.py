@@ -27,7 +27,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 import polars as pl
 
 from dumbbell.errors import OverwriteError, ResultError
-from dumbbell.experiment.files import locked, write_text, writing
+from dumbbell.experiment.files import (
+    give_to_user,
+    locked,
+    make_folder,
+    write_text,
+    writing,
+)
 from dumbbell.experiment.user_code import SOURCES
 from dumbbell.results.tables import notes_of, read_table
 from dumbbell.sweeps.work import SERIES, SUMMARIES
@@ -221,7 +227,7 @@ class Store:
         self.folder = folder
         _check(folder, backend)
         with ExitStack() as undo, self._writing():
-            (folder / "parts").mkdir(parents=True, exist_ok=True)
+            make_folder(folder / "parts")
             problem = "another process is writing this sweep; wait for it, or name another folder"
             undo.enter_context(locked(folder / ".lock", f"{folder}: {problem}"))
             self._clear()
@@ -249,6 +255,7 @@ class Store:
             write_text(self.folder / _TOML, text)
             plan.write_parquet(file, metadata={"axes": json.dumps(axes), "backend": backend})
             _sync(file)
+            give_to_user(file)
             file.rename(self.folder / PLAN)
 
     def add(self, tables: Tables) -> None:
@@ -281,6 +288,7 @@ class Store:
                 file = temporary / f"{name}.parquet"
                 table.write_parquet(file)
                 _sync(file)
+            give_to_user(temporary)
             temporary.rename(part)
             _sync(part.parent)
 
