@@ -283,9 +283,13 @@ _HTML: Final = Markup("""\
 </div>""")
 
 
-_TEX: Final = {"\\": r"\textbackslash{}", "−": "$-$", _NONE: "---"} | {  # noqa: RUF001
-    sign: f"\\{sign}" for sign in "#$%&_{}"
-}
+_TEX: Final = {
+    "\\": r"\textbackslash{}",
+    "^": r"\textasciicircum{}",
+    "~": r"\textasciitilde{}",
+    "−": "$-$",  # noqa: RUF001
+    _NONE: "---",
+} | {sign: f"\\{sign}" for sign in "#$%&_{}"}
 
 
 def _tex(text: str) -> str:
@@ -333,7 +337,8 @@ def format_significant(value: float | None) -> str:
         return _NONE
     if value == 0:
         return "0"
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+    rounded = f"{value:.3g}"
+    return f"{value:,.0f}" if abs(float(rounded)) >= 1000 else rounded
 
 
 def format_setting(value: float | str, unit: str | None) -> str:

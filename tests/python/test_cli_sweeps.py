@@ -554,6 +554,8 @@ def test_a_metric_is_queried_as_means_in_text_csv_and_latex(place: Path) -> None
     assert r"rate & cc & queue & CUBIC's share of the data (\%) & Runs \\" in tex
     sql = output_of("query", "select 1 as a_b", "small", "--latex", cwd=place)
     assert "a\\_b \\\\\n\\midrule\n1 \\\\\n\\bottomrule" in sql
+    signs = output_of("query", "select '^~' as a", "small", "--latex", cwd=place)
+    assert r"\textasciicircum{}\textasciitilde{} \\" in signs
 
 
 def test_a_folder_called_after_what_is_set_is_proposed(tmp_path: Path) -> None:

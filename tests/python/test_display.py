@@ -13,6 +13,7 @@ from dumbbell.display import (
     common_unit,
     format_setting,
     format_settings,
+    format_significant,
 )
 from dumbbell.metrics.intervals import Estimate
 
@@ -88,6 +89,17 @@ def test_html_is_escaped_and_has_intervals_below() -> None:
     assert "&lt;name&gt;" in table.html()
     assert '2.00<br><span class="soft small">1.00 to 3.50</span>' in table.html()
     assert "<td>&lt;b&gt;</td>" in table.html()
+
+
+def test_a_number_just_below_a_thousand_is_no_power_of_ten() -> None:
+    values = [999.4, 999.7, -999.7, 1234.5, 0.00012]
+    assert [format_significant(value) for value in values] == [
+        "999",
+        "1,000",
+        "-1,000",
+        "1,234",
+        "0.00012",
+    ]
 
 
 def test_settings_are_written_as_in_a_file() -> None:

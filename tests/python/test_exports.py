@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import shutil
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pyarrow as pa
@@ -13,13 +14,11 @@ import pytest
 
 import dumbbell
 from dumbbell import Result, metrics
+from dumbbell.cli.export import export_result
 from dumbbell.errors import ResultError
 from dumbbell.experiment.capacity import trace_capacity
 from dumbbell.experiment.model import Experiment, Flow, Link
 from dumbbell.exports import FORMATS, export
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 LOGGED = """
 title = "Logged and not"
@@ -231,3 +230,16 @@ def test_what_cannot_be_exported_is_refused(folder: Path, tmp_path: Path) -> Non
     with pytest.raises(ResultError, match=r"is a sweep.*dumbbell query"):
         export(tmp_path / "swept", "csv", tmp_path)
     assert list(FORMATS) == ["csv", "arrow", "qlog", "pcapng", "mahimahi"]
+
+
+@pytest.mark.parametrize("place", [".", "..", "../result"])
+def test_a_result_named_by_dots_is_exported_beside_it(
+    folder: Path, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = shutil.copytree(folder, tmp_path / "result")
+    inside = result / "sources"
+    inside.mkdir()
+    monkeypatch.chdir(inside if place == ".." else result)
+    export_result(Path(place))
+    assert (tmp_path / "result-csv" / "flows.csv").is_file()
+    assert not list(result.rglob("*.csv"))

@@ -42,6 +42,20 @@ app = "video(buffer=10 s)"
 ladder = ["200 kbit/s"]
 """
 
+OWN = """
+from dumbbell.cc import CongestionControl
+
+class Mine(CongestionControl):
+    def on_ack(self, path, ack):
+        self.cwnd = 10.0
+
+    def on_congestion(self, path, event):
+        pass
+
+    def inspect(self):
+        return {"state": 1.0}
+"""
+
 
 @pytest.fixture(scope="module")
 def result(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -262,3 +276,16 @@ def test_internals_are_drawn_together_or_one_by_its_name(result: Path) -> None:
     assert axes.get_lines()
     with pytest.raises(DumbbellError, match=f'no figure is called "w_maxx".*{every[0]}'):
         draw(run, "w_maxx")
+
+
+def test_a_state_of_an_algorithm_of_ones_own_is_a_plain_internal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "own.py").write_text(OWN)
+    monkeypatch.chdir(tmp_path)
+    text = PAIR.partition('[[flow]]\ncc = "cubic"')[0].replace('"bbr"', '"own.py:Mine"')
+    run = dumbbell.run(dumbbell.Experiment.parse(text), seeds=1)
+    with pytest.raises(DumbbellError, match=r"no flow .* states, only those of BBR and C4 do"):
+        draw(run, "states")
+    assert [axes.get_ylabel() for axes in draw(run, "internals").axes] == ["state"]
+    assert "state" not in {axes.get_ylabel() for axes in draw(run).axes}

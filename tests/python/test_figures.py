@@ -17,6 +17,7 @@ from dumbbell import _core, figures
 from dumbbell.figures import room, spread
 from dumbbell.figures.scatter import throughput_over_delay
 from dumbbell.figures.style import INK, PAPER
+from dumbbell.figures.timeline import states_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -270,6 +271,21 @@ def test_states_are_bands_with_a_legend_of_those_there_are() -> None:
     assert legend is not None
     assert [entry.get_text() for entry in legend.get_texts()] == ["STARTUP", "DRAIN", "CRUISE"]
     assert len(text) > 1000
+
+
+def test_states_are_those_of_bbr_or_c4_by_the_algorithm() -> None:
+    table = pl.DataFrame(
+        {"flow": ["a", "a", "b", "b"], "cc": ["bbr3"] * 2 + ["c4"] * 2, "t": [0.0, 1.0] * 2}
+    ).with_columns(state=pl.Series([0.0, 6.0, 0.0, 2.0]))
+    _, [[axes]] = figures.panels()
+    figures.states(axes, table)
+    legend = axes.get_legend()
+    assert legend is not None
+    named = [entry.get_text() for entry in legend.get_texts()]
+    assert named == ["STARTUP", "CRUISE", "INITIAL", "CRUISING"]
+    known = ("quinn:bbr", "bbr2(x=1)", "own.py:SlowBbr", "c4")
+    assert [len(states_of(cc)) for cc in known] == [8, 8, 8, 5]
+    assert not states_of("own.py:Mine") | states_of("cubic")
 
 
 def test_windows_are_drawn_from_the_series_of_a_result() -> None:

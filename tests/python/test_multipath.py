@@ -134,3 +134,16 @@ def test_bbr_takes_a_small_receive_window_for_the_bandwidth_as_in_linux() -> Non
     first, second = by_path["goodput"]
     assert first == pytest.approx(21.21e6, rel=0.03)
     assert second == pytest.approx(0.833e6, rel=0.1)
+
+
+def test_subflows_end_when_their_connection_has_sent_all() -> None:
+    phone = Experiment.parse(TEXT).flows[1].replace(bytes="1 MB")
+    finite = dumbbell.run(Experiment.parse(TEXT).replace(duration="30 s", flows=[phone]))
+    ends = dict(finite.flows.select("seed", "end").iter_rows())
+    assert max(ends.values()) < 5
+    assert finite.subflows["end"].to_list() == [ends[seed] for seed in finite.subflows["seed"]]
+    parts = finite.by_subflow()
+    whole, both = (metrics.goodput(of)["goodput"].sum() for of in (finite, parts))
+    assert both == pytest.approx(whole, rel=0.05)
+    windows = metrics.windows(parts)
+    assert windows["t"].max() == max(ends.values())

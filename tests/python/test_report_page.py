@@ -139,6 +139,30 @@ def test_the_page_tells_settings_versions_and_how_to_run_it_again(folder: Path, 
     assert "<of flows>" not in html
 
 
+@pytest.mark.parametrize("place", [".", "../latest", "pair"])
+def test_commands_of_a_page_name_a_folder_that_exists(
+    folder: Path, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A result, a link to it, or a folder that holds a result of its own name.
+    home = tmp_path / "pair"
+    shutil.copytree(folder / "pair", home if place != "pair" else home / "pair")
+    (tmp_path / "latest").symlink_to(home)
+    monkeypatch.chdir(tmp_path if place == "pair" else home)
+    html = write_report(Path(place), tmp_path / "page.html").read_text("utf-8")
+    named = re.search(r"dumbbell run (\S+experiment\.toml)", html)
+    assert named
+    assert Path(named[1]).is_file()
+
+
+def test_states_of_a_page_are_named_as_those_of_their_algorithm() -> None:
+    text = PAIR.replace('cc = "cubic"', 'cc = "c4"', 1)
+    run = charts(dumbbell.run(dumbbell.Experiment.parse(text), seeds=1), 1, 300)
+    shown = {band["flow"]: {span[2] for span in band["spans"]} for band in run["states"]}
+    assert shown["one"] <= {"STARTUP", "DRAIN", "PROBE_BW", "PROBE_RTT"}
+    assert shown["two"] <= {"INITIAL", "RECOVERY", "CRUISING", "PROBING", "PUSHING"}
+    assert len(shown["one"]) > 1 < len(shown["two"])
+
+
 def test_the_page_tells_its_size_and_has_little(one: Path) -> None:
     size = one.stat().st_size
     assert size < 150_000

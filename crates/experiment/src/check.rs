@@ -108,7 +108,33 @@ fn check_names(experiment: &Experiment, before: &Problems, problems: &mut Vec<Pr
         check_distinct("link", links, problems);
     }
     if !is_too_many && before.flows.is_empty() {
-        check_distinct("flow", experiment.flow_names().into_iter(), problems);
+        let names = experiment.flow_names();
+        check_subflow_names(experiment, &names, problems);
+        check_distinct("flow", names.into_iter(), problems);
+    }
+}
+
+/// No flow has the name of a subflow: `NAME/1`, `NAME/2`... of a multipath flow.
+fn check_subflow_names(
+    experiment: &Experiment,
+    names: &[Vec<String>],
+    problems: &mut Vec<Problem>,
+) {
+    let flows = experiment.flows.iter().zip(names);
+    let multipath = flows.filter_map(|(flow, names)| Some((names, flow.paths.as_ref()?.len())));
+    let paths: HashMap<&String, usize> =
+        multipath.flat_map(|(names, paths)| names.iter().map(move |name| (name, paths))).collect();
+    for (at, names) in names.iter().enumerate() {
+        let taken = names.iter().find_map(|name| {
+            let of = name.rsplit_once('/')?.0.to_owned();
+            let is_subflow = (1..=*paths.get(&of)?).any(|path| *name == format!("{of}/{path}"));
+            is_subflow.then_some((name, of))
+        });
+        if let Some((name, of)) = taken {
+            let text =
+                format!("\"{name}\" is the name of a subflow of \"{of}\"; names must differ");
+            problems.push(Problem::new(key_path!["flow", at, "name"], text));
+        }
     }
 }
 

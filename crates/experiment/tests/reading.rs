@@ -153,6 +153,28 @@ fn names_must_differ_copies_included() {
     assert_eq!(errors(&text), [expected]);
 }
 
+#[test]
+fn a_flow_cannot_have_the_name_of_a_subflow() {
+    let text = r#"
+        duration = "1 s"
+        link = [{ name = "wifi", rate = "1 Mbit/s" }, { name = "lte", rate = "1 Mbit/s" }]
+        flow = [
+          { name = "NAME", cc = "reno", path = ["lte"] },
+          { name = "phone", cc = "lia", paths = [["wifi"], ["lte"]], repeat = 2 },
+        ]
+    "#;
+    for name in ["phone-1/1", "phone-2/2"] {
+        let [error] = &errors(&text.replace("NAME", name))[..] else { panic!("one error") };
+        let of = &name[..name.len() - 2];
+        let expected =
+            format!("\"{name}\" is the name of a subflow of \"{of}\"; names must differ");
+        assert!(error.ends_with(&expected), "{error}");
+    }
+    for name in ["phone-1/3", "phone-1/01", "phone/1"] {
+        assert!(read(&text.replace("NAME", name)).is_ok(), "{name}");
+    }
+}
+
 /// The rows of the table of bad values: an assignment, and the beginning of its error.
 fn bad_values() -> (String, Vec<(String, String)>) {
     let path = repository().join("tests/python/bad_values.md");

@@ -185,11 +185,9 @@ impl HopLog {
     }
 }
 
-/// A packet's sender and its content without the mark that a link may add.
+/// A packet's sender and its content, whatever links mark.
 fn key(from: EndpointId, packet: &Pdu) -> (u32, Pdu) {
-    let mut content = *packet;
-    content.mark();
-    (from.0, content)
+    (from.0, packet.as_marked())
 }
 
 fn is_marked(packet: &Pdu) -> bool {

@@ -20,6 +20,14 @@ pub enum Pdu {
 
 const _: () = assert!(size_of::<Option<Pdu>>() == 36);
 
+impl Pdu {
+    /// The packet with the mark that a link may add, so that it is equal before and after that.
+    pub(crate) fn as_marked(mut self) -> Pdu {
+        self.mark();
+        self
+    }
+}
+
 /// Properties of packets that the simulator uses and links do not.
 pub(crate) trait SimPacket: Packet + Copy {
     /// When the data was sent, in microseconds, wrapping; `None` for packets without data.

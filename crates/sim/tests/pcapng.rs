@@ -1,7 +1,7 @@
 //! The packet log as a capture file, read back with independent parsers.
 
-use dumbbell_net::{AqmConfig, CodelConfig, FqCodelConfig, StepConfig};
-use dumbbell_sim::{CapturePoint, LinkSpec, PathSpec, RunOutput, Scenario};
+use dumbbell_net::{AqmConfig, CodelConfig, FqCodelConfig, Packet as _, StepConfig};
+use dumbbell_sim::{CapturePoint, LinkSpec, PacketEvent, PathSpec, RunOutput, Scenario};
 use dumbbell_tcp::Ecn;
 use dumbbell_udt::{Packet, RequestType, codec};
 use dumbbell_units::Span;
@@ -239,6 +239,85 @@ fn sack_blocks_and_timestamps_are_those_of_the_acknowledgement() {
         }
     }
     assert!(sacks > 0, "packets were lost, so there is SACK");
+}
+
+fn timestamps(packet: &Captured) -> Option<(u32, u32)> {
+    packet.tcp.options_iterator().find_map(|option| match option.expect("valid") {
+        TcpOptionElement::Timestamp(tsval, tsecr) => Some((tsval, tsecr)),
+        _ => None,
+    })
+}
+
+/// RFC 7323, section 3.2: TSval is the clock of the host that sends.
+#[test]
+fn both_captures_have_the_time_when_an_acknowledgement_was_sent() {
+    let mut scenario = scenario();
+    let mut back = scenario.links[0].clone();
+    (back.name, back.rate_bps, back.queue, back.loss) = ("back".to_owned(), None, None, 0.05);
+    scenario.links.push(back);
+    scenario.flows[0].return_path = vec!["back".to_owned()];
+    let outcome = scenario.run().expect("it runs");
+    let acknowledged = |point| {
+        let mut packets = capture(&outcome, &scenario, point);
+        packets.retain(|packet| !packet.from_sender && packet.comment.is_none());
+        packets.iter().filter_map(timestamps).collect::<Vec<_>>()
+    };
+    let [sent, arrived] = [CapturePoint::Receiver, CapturePoint::Sender].map(acknowledged);
+    assert!(sent == arrived, "the clock of the host that sends");
+    let (mut recent, mut data) = (0, 0);
+    for packet in capture(&outcome, &scenario, CapturePoint::Sender) {
+        let (tsval, tsecr) = timestamps(&packet).expect("every packet has timestamps");
+        if packet.from_sender {
+            assert_eq!(tsecr, recent, "data echoes the latest that arrived");
+            data += 1;
+        } else {
+            assert!(u128::from(tsval) + 40_000 <= packet.at / 1_000, "40 ms earlier");
+            recent = tsval;
+        }
+    }
+    assert!(data > 1_000, "{data}");
+    for packet in capture(&outcome, &scenario, CapturePoint::Receiver) {
+        let now = (packet.at / 1_000) as u32;
+        assert!(packet.from_sender || timestamps(&packet).is_some_and(|(tsval, _)| tsval == now));
+    }
+}
+
+/// RFC 7323, section 3.2: segments have timestamps only if both SYNs have them.
+#[test]
+fn a_stack_without_timestamps_negotiates_none() {
+    for (header, has, syn_length) in [(40, false, 52), (52, true, 60)] {
+        let mut scenario = scenario();
+        scenario.flows[0].stack.header = header;
+        let outcome = scenario.run().expect("it runs");
+        for packet in capture(&outcome, &scenario, CapturePoint::Sender) {
+            assert_eq!(timestamps(&packet).is_some(), has);
+            assert!(!packet.tcp.syn || 20 + packet.tcp.header_len() == syn_length);
+        }
+    }
+}
+
+#[test]
+fn a_packet_marked_on_one_link_and_dropped_on_the_next_has_a_comment() {
+    let mut scenario = scenario();
+    let flow = &mut scenario.flows[0];
+    (flow.stack.ecn, flow.bytes) = (Ecn::L4s, Some(600_000));
+    flow.path.push("next".to_owned());
+    (scenario.links[0].queue, scenario.links[0].loss) = (None, 0.0);
+    let next = LinkSpec { name: "next".to_owned(), loss: 0.05, ..scenario.links[0].clone() };
+    scenario.links[0].aqm = Some(AqmConfig::Step(StepConfig::default()));
+    scenario.links.push(next);
+    let outcome = scenario.run().expect("it runs");
+    let marked = outcome.packets.records().iter().filter(|record| {
+        matches!(record.event, PacketEvent::Dropped(..)) && record.packet.is_marked()
+    });
+    assert!(marked.count() > 0, "marked packets were dropped");
+    let data = |point| {
+        let mut packets = capture(&outcome, &scenario, point);
+        packets.retain(|packet| packet.from_sender && packet.comment.is_none());
+        packets.len()
+    };
+    // The flow is complete, so nothing is in flight.
+    assert_eq!(data(CapturePoint::Sender), data(CapturePoint::Receiver));
 }
 
 #[test]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from dumbbell import _core
 from dumbbell.checks.conformance import Path
-from dumbbell.experiment.files import write_text
+from dumbbell.experiment.files import make_folder, write_text
 from dumbbell.report import page
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def table(results: Sequence[_OfCase]) -> list[list[_OfCase]]:
 
 def write_runs(runs: FilePath, results: Sequence[CaseResult]) -> None:
     """Writes the experiments of some results into a folder."""
-    runs.mkdir(parents=True, exist_ok=True)
+    make_folder(runs)
     for one in results:
         if one.experiment is not None:
             write_text(runs / file_of(one), one.experiment.to_toml())

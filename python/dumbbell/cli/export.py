@@ -48,9 +48,9 @@ def export_result(
     overwrite: options.Overwrite = False,
 ) -> None:
     """Write a result in formats of other programs."""
-    from dumbbell.exports import export
+    from dumbbell.exports import beside, export
 
-    out = out or folder.with_name(f"{folder.resolve().name}-{kind}")
+    out = out or beside(folder, kind)
     options.refuse_existing(out, overwrite, folder=True)
     for path in export(folder, kind, out):
         print_line(str(path))

@@ -43,7 +43,8 @@ def answer_query(
     """Query a result or a sweep in SQL, as DuckDB has it.
 
     A result has the tables flows, series, links and internals, a sweep runs, flows and links. The
-    query may write files: "copy (from runs) to 'runs.csv'". It cannot change FOLDER's tables.
+    query may write files: "copy (from runs) to 'runs.csv'". FOLDER's tables are views: a query
+    changes them only if it writes over their files.
 
     A metric in the place of SQL, such as 'share of bbr3', gives its mean at each point of a sweep,
     with the 95 % interval (low, high) and the number of runs (n).

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dumbbell.experiment import user_code
-from dumbbell.experiment.files import write_text
+from dumbbell.experiment.files import give_to_user, make_folder, write_text
 from dumbbell.experiment.linux_algorithms import digest_of, named, object_of
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ def _copied(cc: str, folder: Path) -> str:
 
 def _copy(file: Path, folder: Path) -> Path:
     """Copies a file into a folder; gives its path from there."""
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     (folder / file.name).write_bytes(file.read_bytes())
+    give_to_user(folder / file.name)
     return Path(file.name)

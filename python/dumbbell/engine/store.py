@@ -34,7 +34,7 @@ from dumbbell.engine.output import encode, read_tables
 from dumbbell.engine.simulation import engine
 from dumbbell.errors import DumbbellError
 from dumbbell.experiment import user_code
-from dumbbell.experiment.files import atomic_write
+from dumbbell.experiment.files import atomic_write, give_to_user, make_folder
 from dumbbell.experiment.linux_algorithms import object_of
 from dumbbell.experiment.model import without_options
 
@@ -121,7 +121,7 @@ class Store:
         content = encode(tables, facts)
         content += hashlib.sha256(content).digest()
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(path.parent)
             with atomic_write(path) as partial:
                 partial.write_bytes(content)
         except OSError as error:
@@ -221,9 +221,10 @@ class Packs:
             return []
         file = self._store.folder / _INDEX
         try:
-            file.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(file.parent)
             with closing(sqlite3.connect(file, timeout=_PATIENCE)) as index, index:
                 index.execute(_SCHEMA)
+                give_to_user(file)
                 return index.execute(statement, values).fetchall()
         except (sqlite3.OperationalError, OSError):  # locked, or the disk is full
             return []

@@ -6,7 +6,8 @@ import codecs
 import fcntl
 import os
 import re
-from contextlib import contextmanager
+import stat
+from contextlib import contextmanager, suppress
 from threading import get_ident
 from typing import TYPE_CHECKING, Final
 
@@ -69,6 +70,7 @@ def atomic_write(path: Path) -> Iterator[Path]:
     try:
         with _disk_errors():
             yield temporary
+        give_to_user(temporary)
         temporary.replace(path)
     except OSError as error:
         if error.filename in (None, str(temporary)):
@@ -76,6 +78,47 @@ def atomic_write(path: Path) -> Iterator[Path]:
         raise
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def make_folder(folder: Path) -> None:
+    """Makes a folder and those that it is in, as far as they are missing; see `give_to_user`."""
+    missing = [one for one in (folder, *folder.parents) if not one.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    if missing:
+        give_to_user(missing[-1])
+
+
+def give_to_user(made: Path) -> None:
+    """Gives what root made by sudo in a folder of sudo's user to that user, with all that it holds.
+
+    Links are not followed, and what does not belong to root stays as it is.
+    """
+    ids = [os.environ.get(name, "") for name in ("SUDO_UID", "SUDO_GID")]
+    if os.geteuid() != 0 or not all(map(str.isdecimal, ids)):
+        return
+    user, group = map(int, ids)
+    with suppress(OSError):  # a file system without owners, for example
+        parent = os.open(made.parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            if os.fstat(parent).st_uid == user:
+                _give(made.name, parent, user, group)
+        finally:
+            os.close(parent)
+
+
+def _give(name: str, parent: int, user: int, group: int) -> None:
+    """Gives a file or a folder to a user, whose folder it is only once all in it is given."""
+    is_folder = stat.S_ISDIR(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode)
+    if is_folder:
+        folder = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=parent)
+        try:
+            with os.scandir(folder) as entries:
+                for entry in entries:
+                    _give(entry.name, folder, user, group)
+        finally:
+            os.close(folder)
+    if os.stat(name, dir_fd=parent, follow_symlinks=False).st_uid == 0:
+        os.chown(name, user, group, dir_fd=parent, follow_symlinks=False)
 
 
 @contextmanager
@@ -103,7 +146,7 @@ def locked(file: Path, problem: str) -> Iterator[None]:
 
 def write_text(path: Path, text: str) -> None:
     """Writes a text file, whole or not at all, and the folder that it is in."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     with atomic_write(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dumbbell import _core
 from dumbbell.errors import DumbbellError, ExperimentError, did_you_mean
+from dumbbell.experiment.files import give_to_user, make_folder
 from dumbbell.experiment.linux_algorithms import digest_of, object_of
 from dumbbell.experiment.modules import files_of, read_module
 
@@ -93,8 +94,9 @@ def copy_sources(sources: Mapping[str, str], folder: Path) -> None:
         for file in _sources(name, digest):
             place = file.relative_to(here) if file.is_relative_to(here) else Path(file.name)
             copy = folder / SOURCES / place
-            copy.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(copy.parent)
             copy.write_bytes(file.read_bytes())
+            give_to_user(copy)
 
 
 def _sources(name: str, digest: str) -> list[Path]:

@@ -21,7 +21,7 @@ import polars as pl
 
 from dumbbell import _core
 from dumbbell.errors import ResultError, unknown
-from dumbbell.experiment.files import atomic_write, writing
+from dumbbell.experiment.files import atomic_write, make_folder, writing
 from dumbbell.metrics import summary
 from dumbbell.results.result import Result
 from dumbbell.results.storage import file_name
@@ -33,7 +33,14 @@ if TYPE_CHECKING:
     Files = dict[str, Callable[[Path], object]]
     """By their names, what writes them."""
 
-__all__ = ["FORMATS", "export"]
+__all__ = ["FORMATS", "beside", "export"]
+
+
+def beside(folder: Path, ending: str) -> Path:
+    """A folder beside another one, such as the current one: its name and an ending."""
+    place = folder.resolve()
+    parent = place.parent if folder.name in ("", "..") else folder.parent
+    return parent / f"{place.name}-{ending}"
 
 
 def export(folder: Path, kind: str, out: Path) -> list[Path]:
@@ -45,7 +52,7 @@ def export(folder: Path, kind: str, out: Path) -> list[Path]:
         raise ResultError(f"{folder}: is a sweep, whose runs are kept as rows of tables; {instead}")
     files = FORMATS[kind](Result.load(folder), folder)
     with writing(out):
-        out.mkdir(parents=True, exist_ok=True)
+        make_folder(out)
         for name, write in files.items():
             with atomic_write(out / name) as file:
                 write(file)
@@ -99,7 +106,7 @@ def _qlog_text(result: Result, seed: int, capture: bytes | None) -> str:
 def _pcapng(_result: Result, folder: Path) -> Files:
     captures = sorted(folder.glob("packets-*.pcapng"))
     if not captures:
-        logged = folder.with_name(f"{folder.resolve().name}-logged")
+        logged = beside(folder, "logged")
         file, out = (shlex.quote(str(path)) for path in (folder / "experiment.toml", logged))
         again = f"dumbbell run {file} --set 'flow.*.log=true' --out {out}"
         advice = f"run it again: {again}"

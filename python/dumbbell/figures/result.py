@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from dumbbell import figures, metrics
 from dumbbell.errors import DumbbellError, unknown
 from dumbbell.figures import FAINT, INK
-from dumbbell.figures.timeline import legend_columns
+from dumbbell.figures.timeline import legend_columns, states_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -26,7 +26,7 @@ FIGURES: Final = {
     "overview": "windows, throughputs, states, round-trips and queues, one above the other",
     "windows": "congestion windows over time",
     "throughputs": "throughputs in windows of 1 s, or a 50th of a shorter run",
-    "states": "the states of BBR's flows",
+    "states": "the states of the flows of BBR and C4",
     "round-trips": "smoothed round-trip times",
     "queues": "the bytes in the queue of every link",
     "internals": "what algorithms show of themselves; the name of one internal draws it alone",
@@ -123,14 +123,16 @@ def _choose(
         elif part == "frame-delays":
             rows += [("throughputs", None), (part, None)] if run.frames.width else []
         elif part == "internals":
-            rows += [("internal", one) for one in internals if one != "state"]
+            all_states = run.internals.filter(pl.col("name") == "state")
+            has_others = states_in(all_states).height < all_states.height
+            rows += [("internal", one) for one in internals if one != "state" or has_others]
         elif part not in FIGURES:
             rows.append(("internal", part))
         elif part != "states" or _states(run).height:
             rows.append((part, None))
     if not rows:
         lacks = {
-            "states": "flow of this result shows states, only BBR does",
+            "states": "flow of this result shows states, only those of BBR and C4 do",
             "internals": "algorithm of this result shows any; `internals = true` records them",
             "video": "flow of this result has a video client",
             "frame-delays": "flow of this result has media",
@@ -355,9 +357,8 @@ def _flows_of_link(run: SampledRuns, link: str | None) -> list[str]:
 
 
 def _states(run: SampledRuns) -> pl.DataFrame:
-    """The states of the flows that show any: columns flow, t, state."""
-    shown = run.internals.filter(pl.col("name") == "state")
-    return _flows(run, shown.select("flow", "t", state="value"))
+    """The states of the flows of BBR and C4: columns flow, cc, t, state."""
+    return _flows(run, states_in(run.internals)).drop("name")
 
 
 def _flows(

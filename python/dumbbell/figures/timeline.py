@@ -44,6 +44,15 @@ BBR: Final = {
 }
 """BBR's states by their number: name and colour."""
 
+C4: Final = {
+    0: ("INITIAL", "#d55e00"),
+    1: ("RECOVERY", "#0072b2"),
+    2: ("CRUISING", "#cfe8df"),
+    3: ("PROBING", "#e69f00"),
+    4: ("PUSHING", "#cc79a7"),
+}
+"""C4's states; those that are like one of BBR's have its colour."""
+
 _MARKS: Final = 6
 
 
@@ -162,23 +171,26 @@ def legend_columns(count: int, width: float) -> int:
 
 
 def states(axes: Axes, table: pl.DataFrame) -> None:
-    """Draws a band for each flow, coloured by BBR's state; raises as `flows`.
+    """Draws a band for each flow, coloured by its algorithm's state; raises as `flows`.
 
-    The columns are ``flow``, ``t`` (s, ascending within a flow) and ``state``, the number that
-    ``inspect`` shows.
+    The columns are ``flow``, ``cc`` (BBR if missing), ``t`` (s, ascending within a flow) and
+    ``state``, the number that ``inspect`` shows.
     """
     bands = list(table.group_by(_label_column(table), maintain_order=True))
+    seen = set()
     for row, (_, flow) in enumerate(bands):
+        known = states_of(str(flow["cc"][0])) if "cc" in flow.columns else BBR
         for begin, end, state in state_spans(flow):
-            _, colour = BBR.get(state, ("", FAINT))
+            name, colour = known.get(state, ("", FAINT))
+            seen.add(name)
             axes.broken_barh([(begin, end - begin)], (row - 0.4, 0.8), color=colour, linewidth=0)
     axes.set_yticks(range(len(bands)), [named(name) for (name,), _ in bands])
     axes.set_ylim(len(bands) - 0.5, -0.5)
     axes.tick_params(axis="y", length=0)
     axes.grid(visible=False)
     axes.set_xlabel("time (s)")
-    seen = set(table["state"])
-    shown = {name: Patch(color=colour) for state, (name, colour) in BBR.items() if state in seen}
+    every = (*BBR.values(), *C4.values())
+    shown = {name: Patch(color=colour) for name, colour in every if name in seen}
     legend_above(
         axes,
         shown.values(),
@@ -187,6 +199,22 @@ def states(axes: Axes, table: pl.DataFrame) -> None:
         handlelength=0.9,
         columnspacing=0.9,
     )
+
+
+def states_of(cc: str) -> dict[int, tuple[str, str]]:
+    """An algorithm's states by their number, if it is a version of BBR or C4; otherwise none.
+
+    A user's own algorithm is one of BBR if the name of its class says so.
+    """
+    name = without_options(cc).rpartition(":")[2].lower()
+    return C4 if name == "c4" else BBR if "bbr" in name else {}
+
+
+def states_in(internals: pl.DataFrame) -> pl.DataFrame:
+    """The states among the internals of flows of BBR and C4: columns flow, cc, t, state."""
+    known = [cc for cc in internals["cc"].unique() if states_of(cc)]
+    is_state = (pl.col("name") == "state") & pl.col("cc").cast(pl.String).is_in(known)
+    return internals.filter(is_state).select("flow", "cc", "t", state="value")
 
 
 def state_spans(flow: pl.DataFrame) -> Iterator[tuple[float, float, int]]:

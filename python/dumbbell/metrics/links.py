@@ -60,8 +60,8 @@ def _counted(result: Runs, since: float | None = None) -> pl.DataFrame:
 def link_summary(result: Runs) -> pl.DataFrame:
     """One row per seed and link: how it was used, how full it was, what did not get through.
 
-    Formulas: `utilisation`; the mean of the sampled ``queue_bytes``; packets that found the queue
-    full (dropped) and that were lost at random, from the end of the warm-up to the end.
+    Formulas: `utilisation`; the mean of the sampled ``queue_bytes``; packets that the queue or its
+    AQM dropped (dropped) and that were lost at random, from the end of the warm-up to the end.
 
     Returns:
         Columns seed, link, utilisation (0 to 1), queue_mean (bytes), dropped, lost (packets).

@@ -16,7 +16,7 @@ from dumbbell.engine import measurements
 from dumbbell.engine.progress import Progress, silent, titled
 from dumbbell.engine.runner import run_each
 from dumbbell.errors import DumbbellError, unknown
-from dumbbell.experiment.files import atomic_write, locked, write_text, writing
+from dumbbell.experiment.files import atomic_write, locked, make_folder, write_text, writing
 from dumbbell.experiment.model import Experiment
 from dumbbell.metrics import sequential
 from dumbbell.papers import testbed
@@ -89,7 +89,7 @@ class PaperFolder:
         try:
             with ExitStack() as held:
                 with writing(self.folder):
-                    self.folder.mkdir(parents=True, exist_ok=True)
+                    make_folder(self.folder)
                     held.enter_context(locked(self.folder / ".lock", f"{self.folder}: {problem}"))
                 yield
         finally:
@@ -284,7 +284,7 @@ class PaperFolder:
                 for cell, result in zip(cells, runs, strict=True)
             ]
         table = pl.concat(rows)
-        self.folder.mkdir(parents=True, exist_ok=True)
+        make_folder(self.folder)
         with atomic_write(self.folder / f"{template.id}.parquet") as file:
             table.write_parquet(file)
         return table
@@ -330,7 +330,7 @@ class PaperFolder:
         """Draws figures and writes their files; returns these without their suffix."""
         from dumbbell.figures import save, styled
 
-        self.folder.mkdir(parents=True, exist_ok=True)
+        make_folder(self.folder)
         paths = [self.folder / figure.spec.file for figure in figures]
         for done, (figure, path) in enumerate(zip(figures, paths, strict=True)):
             self._progress()("drawing", done / len(figures))

@@ -29,7 +29,8 @@ def write_report(folder: Path, out: Path | None = None) -> Path:
     if isinstance(found, Dataset):
         page.write(path, "sweep.html.j2", page.HEAT, of=sweep_page(found), version=version)
         return path
-    places = {name: str(folder if name == folder.name else folder / name) for name in found}
+    is_result = (folder / "meta.json").is_file()
+    places = {name: str(folder if is_result else folder / name) for name in found}
     pages = result_pages(found, places)
     page.write(
         path,

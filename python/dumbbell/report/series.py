@@ -19,7 +19,7 @@ from dumbbell import metrics
 from dumbbell.experiment.quantities import TIME
 from dumbbell.figures import line_styles
 from dumbbell.figures.result import MOST_FLOWS
-from dumbbell.figures.timeline import state_spans
+from dumbbell.figures.timeline import state_spans, states_in, states_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -163,14 +163,14 @@ def _flows(run: Result, names: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def _states(run: Result, names: Sequence[str]) -> list[dict[str, Any]]:
-    """The states of the flows that show any, as spans ``[begin, end, number]`` in s."""
-    shown = run.internals.rename({"value": "state"}).filter(
-        (pl.col("name") == "state") & pl.col("flow").cast(pl.String).is_in(names)
-    )
-    return [
-        {
-            "flow": str(name),
-            "spans": [[round(begin, 3), round(end, 3), at] for begin, end, at in state_spans(flow)],
-        }
-        for (name,), flow in shown.group_by("flow", maintain_order=True)
-    ]
+    """The states of the flows of BBR and C4, as spans ``[begin, end, name]`` in s."""
+    shown = states_in(run.internals).filter(pl.col("flow").cast(pl.String).is_in(names))
+    states = []
+    for (name, cc), flow in shown.group_by("flow", "cc", maintain_order=True):
+        known = states_of(str(cc))
+        spans = [
+            [round(begin, 3), round(end, 3), known.get(state, ("", ""))[0]]
+            for begin, end, state in state_spans(flow)
+        ]
+        states.append({"flow": str(name), "spans": spans})
+    return states

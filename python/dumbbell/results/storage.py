@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from dumbbell.errors import OverwriteError, ResultError
-from dumbbell.experiment.files import locked, writing
+from dumbbell.experiment.files import give_to_user, locked, make_folder, writing
 from dumbbell.experiment.model import Experiment
 from dumbbell.experiment.user_code import SOURCES, copy_sources
 from dumbbell.results.tables import OPTIONAL, TABLES, check_columns, read_table
@@ -92,7 +92,7 @@ def reserve(
     try:
         with ExitStack() as held:
             with writing(path):
-                target.parent.mkdir(parents=True, exist_ok=True)
+                make_folder(target.parent)
                 problem = "another process is making a result for this folder; wait for it, or name"
                 file = target.with_name(f".{target.name}.lock")
                 held.enter_context(locked(file, f"{path}: {problem} another one"))
@@ -140,6 +140,7 @@ def _write(
         for file in target.iterdir() if is_same else ():
             if file.is_file() and _ADDED.fullmatch(file.name):
                 shutil.copy2(file, temporary)
+        give_to_user(temporary)
         _replace(temporary, target)
 
 

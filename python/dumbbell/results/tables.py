@@ -242,14 +242,27 @@ class _Names:
         self.stops = pl.Series([flow.stop for flow in every], dtype=pl.Float64)
 
 
+def _subflows(run: FinishedRun) -> pl.DataFrame:
+    """The subflows of a run, each complete when its connection is."""
+    flows, subflows = (pl.DataFrame(table) for table in (run.output.flows, run.output.subflows))
+    numbers = {flow.name: number for number, flow in enumerate(run.participants.flows)}
+    of = [numbers[one.name.rpartition("/")[0]] for one in run.participants.subflows]
+    completed = dict(zip(flows.to_series(), flows["completed"], strict=True))
+    those = [completed[of[number]] for number in subflows.to_series()]
+    return subflows.with_columns(completed=pl.Series(those, dtype=pl.Float64))
+
+
 def _named(runs: Sequence[FinishedRun], table: str, names: _Names) -> pl.DataFrame:
     """A table with seeds, names in the place of numbers, and null where the engine has NaN.
 
     NaN is a sample that does not exist, as before the first round-trip sample. What a flow does
-    counts from its start or the end of the warm-up on, whichever is later. It ends when it has sent
-    all, or is stopped, or the experiment is over.
+    counts from its start or the end of the warm-up on, whichever is later. It ends when all its
+    data is acknowledged, or it is stopped, or the experiment is over.
     """
-    parts = [pl.DataFrame(getattr(run.output, table)) for run in runs]
+    parts = [
+        _subflows(run) if table == "subflows" else pl.DataFrame(getattr(run.output, table))
+        for run in runs
+    ]
     frame = pl.concat(parts).with_columns(cs.float().fill_nan(None))
 
     def by_row(values: Sequence[float], dtype: type) -> Any:

@@ -27,7 +27,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeVar
 import polars as pl
 
 from dumbbell.errors import OverwriteError, ResultError
-from dumbbell.experiment.files import locked, write_text, writing
+from dumbbell.experiment.files import (
+    give_to_user,
+    locked,
+    make_folder,
+    write_text,
+    writing,
+)
 from dumbbell.experiment.user_code import SOURCES
 from dumbbell.results.tables import columns_of, notes_of, read_table
 from dumbbell.sweeps.work import SERIES, SUMMARIES
@@ -244,7 +250,7 @@ class Store:
         self.folder = folder
         check(folder, backend)
         with ExitStack() as undo, self._writing():
-            (folder / "parts").mkdir(parents=True, exist_ok=True)
+            make_folder(folder / "parts")
             problem = "another process is writing this sweep; wait for it, or name another folder"
             undo.enter_context(locked(folder / ".lock", f"{folder}: {problem}"))
             self._clear()
@@ -271,6 +277,7 @@ class Store:
             write_text(self.folder / _TOML, text)
             plan.write_parquet(file, metadata={"axes": json.dumps(axes), "backend": backend})
             _sync(file)
+            give_to_user(file)
             file.rename(self.folder / PLAN)
 
     def add(self, tables: Tables) -> None:
@@ -302,6 +309,7 @@ class Store:
                 file = temporary / f"{name}.parquet"
                 table.write_parquet(file)
                 _sync(file)
+            give_to_user(temporary)
             temporary.rename(part)
             _sync(part.parent)
 

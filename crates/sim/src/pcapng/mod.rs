@@ -62,17 +62,17 @@ impl PacketLog {
                 InterfaceDescriptionOption::IfTsResol(NANOSECONDS),
             ],
         })?;
-        let mut echoes = tcp::EchoTracker::default();
+        let mut timestamps = tcp::ReceiverTimestamps::default();
         let mut connections = mptcp::connections(&scenario.flows);
         let mut drop_comments = self.drop_comments(&scenario.links);
         for record in self.records() {
             let flow = &scenario.flows[record.flow as usize];
-            let echoed = match &record.packet {
+            let timestamp = match &record.packet {
                 Pdu::Tcp(segment) => {
                     if let Some(connection) = connections.get_mut(&record.flow) {
                         connection.track(record, segment);
                     }
-                    echoes.track(record, segment)
+                    timestamps.track(record)
                 }
                 Pdu::Udt(_) | Pdu::Datagram(_) => 0,
             };
@@ -89,7 +89,7 @@ impl PacketLog {
                 let (bytes, length) = match &record.packet {
                     Pdu::Tcp(segment) => {
                         let multipath = connections.get(&record.flow);
-                        tcp::packet((record, segment), flow, multipath, echoed)
+                        tcp::packet((record, segment), flow, multipath, timestamp)
                     }
                     Pdu::Udt(packet) => udt::packet(record, packet),
                     Pdu::Datagram(datagram) => datagram::packet(record, datagram),
@@ -118,12 +118,13 @@ impl PacketLog {
     }
 }
 
-/// Identifies a transmission: flow, subflow, direction and content. Duplicate acknowledgements differ only
-/// in their SACK blocks. If they are entirely equal, the first one is taken for the dropped one.
+/// Identifies a transmission: flow, subflow, direction and content, whatever links mark. Duplicate
+/// acknowledgements differ only in their SACK blocks. If they are entirely equal, the first one is taken
+/// for the dropped one.
 type PacketKey = (u32, u8, bool, Pdu);
 
 fn packet_key(record: &PacketRecord) -> PacketKey {
-    (record.flow, record.subflow, record.by_sender, record.packet)
+    (record.flow, record.subflow, record.by_sender, record.packet.as_marked())
 }
 
 /// The IPv4 header of a packet with `carried` bytes behind it. The sender of flow n is 10.0.n, its receiver

@@ -1,54 +1,56 @@
 //! TCP segments as bytes. Sequence numbers follow from packet numbers: data packet n of a connection
 //! over one path starts at `isn + 1 + n * mss`.
+//!
+//! Data packets of a connection over one path have headers of 40 bytes, or 52 with timestamps. If the
+//! stack's `header` is larger, they are shorter than on the simulated link.
 
-use super::ip_header;
 use super::mptcp::Multipath;
+use super::{PacketKey, ip_header, packet_key};
 use crate::packet_log::{PacketEvent, PacketRecord};
 use crate::scenario::FlowSpec;
 use dumbbell_tcp::{Ecn, Flags, Segment, Stack};
 use dumbbell_units::Time;
 use etherparse::{IpEcn, IpNumber, TcpHeader, TcpOptionElement};
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 
 /// Initial sequence numbers of the sender and of the receiver.
 const ISN: [u32; 2] = [1_000_000, 2_000_000];
 const PORTS: [u16; 2] = [40_000, 5_001];
-/// Size of an IPv4 header and a TCP header with the timestamp option.
-const TIMESTAMPED_HEADER: u16 = 52;
 
-/// The timestamps that both ends of each connection or subflow echo.
+/// The receivers' timestamps, which acknowledgements carry (TSval) and data echoes (TSecr),
+/// microseconds.
 #[derive(Default)]
-pub(super) struct EchoTracker {
-    ends: HashMap<(u32, u8), Echoes>,
+pub(super) struct ReceiverTimestamps {
+    /// By flow and subflow: the latest that has arrived at the sender (RFC 7323, `TS.Recent`).
+    recent: HashMap<(u32, u8), u32>,
+    /// Those of packets in flight.
+    in_flight: HashMap<PacketKey, VecDeque<u32>>,
 }
 
-#[derive(Default)]
-struct Echoes {
-    /// The receiver's clock in the latest acknowledgement that arrived, in microseconds.
-    last_received: u32,
-    /// Data in flight, with the timestamp that it echoes.
-    in_flight: VecDeque<(Segment, u32)>,
-}
-
-impl EchoTracker {
-    /// Tracks a record; returns the timestamp that its packet echoes.
-    pub(super) fn track(&mut self, record: &PacketRecord, segment: &Segment) -> u32 {
-        let end = self.ends.entry((record.flow, record.subflow)).or_default();
-        if !record.by_sender {
-            if record.event == PacketEvent::Received {
-                end.last_received = clock(record.at);
-            }
-            return segment.timestamp;
-        }
-        if record.event == PacketEvent::Sent {
-            end.in_flight.push_back((*segment, end.last_received));
-            return end.last_received;
-        }
-        let same = |(sent, _): &(Segment, u32)| {
-            (sent.number, sent.timestamp) == (segment.number, segment.timestamp)
+impl ReceiverTimestamps {
+    /// Tracks a record; returns the receiver's timestamp in its packet.
+    pub(super) fn track(&mut self, record: &PacketRecord) -> u32 {
+        let subflow = (record.flow, record.subflow);
+        let recent = self.recent.get(&subflow).copied();
+        let mut packet = match self.in_flight.entry(packet_key(record)) {
+            Entry::Occupied(packet) => packet,
+            vacant => vacant.insert_entry(VecDeque::new()),
         };
-        let index = end.in_flight.iter().position(same);
-        index.and_then(|index| end.in_flight.remove(index)).map_or(0, |(_, echoed)| echoed)
+        if record.event == PacketEvent::Sent {
+            let timestamp = if record.by_sender { recent.unwrap_or(0) } else { clock(record.at) };
+            packet.get_mut().push_back(timestamp);
+            return timestamp;
+        }
+        let timestamp = packet.get_mut().pop_front().unwrap_or(0);
+        if packet.get().is_empty() {
+            packet.remove();
+        }
+        let is_newer = recent.is_none_or(|recent| timestamp.wrapping_sub(recent) as i32 > 0);
+        if record.event == PacketEvent::Received && !record.by_sender && is_newer {
+            self.recent.insert(subflow, timestamp);
+        }
+        timestamp
     }
 }
 
@@ -61,9 +63,9 @@ pub(super) fn packet(
     (record, segment): (&PacketRecord, &Segment),
     flow: &FlowSpec,
     multipath: Option<&Multipath>,
-    echoed: u32,
+    receiver_timestamp: u32,
 ) -> (Vec<u8>, usize) {
-    let mut tcp = tcp_header((record, segment), flow, multipath, echoed);
+    let mut tcp = tcp_header((record, segment), flow, multipath, receiver_timestamp);
     let header = multipath.map_or(flow.stack.header, Multipath::header);
     let payload = match segment.is_ack() || segment.flags.contains(Flags::SYN) {
         true => 0,
@@ -90,7 +92,7 @@ fn tcp_header(
     (record, segment): (&PacketRecord, &Segment),
     flow: &FlowSpec,
     multipath: Option<&Multipath>,
-    echoed: u32,
+    receiver_timestamp: u32,
 ) -> TcpHeader {
     let by_sender = &record.by_sender;
     let (from, to) = if *by_sender { (0, 1) } else { (1, 0) };
@@ -131,8 +133,11 @@ fn tcp_header(
         Ecn::Classic | Ecn::Accurate if syn => (false, *by_sender, true),
         _ => (false, segment.flags.contains(Flags::CWR), segment.flags.contains(Flags::ECE)),
     };
-    let clock = if *by_sender { segment.timestamp } else { clock(record.at) };
-    let options = options(segment, stack, byte, (clock, echoed));
+    let timestamps = match by_sender {
+        true => (segment.timestamp, receiver_timestamp),
+        false => (receiver_timestamp, segment.timestamp),
+    };
+    let options = options(segment, stack, byte, timestamps);
     let most = "at most 40 bytes: 12 of timestamps and 28 of SACK, or 8 of a DSS and 20 of SACK";
     tcp.set_options(&options).expect(most);
     if let Some(multipath) = multipath {
@@ -167,31 +172,31 @@ fn window_scale(stack: &Stack) -> u8 {
     (bytes.max(1).ilog2() as u8 + 1).saturating_sub(16).min(14)
 }
 
-/// The TCP options: a SYN's negotiation, timestamps, and SACK blocks.
+/// The TCP options: a SYN's negotiation, timestamps if the stack has them, and SACK blocks.
 fn options(
     segment: &Segment,
     stack: &Stack,
     byte: impl Fn(u32) -> u32,
-    (clock, echoed): (u32, u32),
+    (tsval, tsecr): (u32, u32),
 ) -> Vec<TcpOptionElement> {
     use TcpOptionElement::{
         MaximumSegmentSize, Noop, SelectiveAcknowledgement, SelectiveAcknowledgementPermitted,
         Timestamp, WindowScale,
     };
-    let timestamps = Timestamp(clock, echoed);
+    let timestamps = stack.timestamps().then_some(Timestamp(tsval, tsecr));
     if segment.flags.contains(Flags::SYN) {
         // The MSS option does not subtract the options that reduce a segment's payload.
         let mss = stack.mss + stack.header.saturating_sub(40);
-        return vec![
-            MaximumSegmentSize(mss),
-            SelectiveAcknowledgementPermitted,
-            timestamps,
-            Noop,
-            WindowScale(window_scale(stack)),
-        ];
+        let mut options = vec![MaximumSegmentSize(mss)];
+        match timestamps {
+            Some(timestamps) => options.extend([SelectiveAcknowledgementPermitted, timestamps]),
+            None => options.extend([Noop, Noop, SelectiveAcknowledgementPermitted]),
+        }
+        options.extend([Noop, WindowScale(window_scale(stack))]);
+        return options;
     }
     let mut options = Vec::new();
-    if stack.header >= TIMESTAMPED_HEADER {
+    if let Some(timestamps) = timestamps {
         options.extend([Noop, Noop, timestamps]);
     }
     let mut blocks = segment.blocks().map(|(start, end)| (byte(start), byte(end)));

@@ -162,18 +162,17 @@
     bands() {
       const bands = this.run.states;
       const seen = new Set(bands.flatMap((band) => band.spans.map((span) => span[2])));
-      const called = new Map(looks.states.map(([number, name]) => [number, name]));
       const names = make("span", { class: "states" });
       const reading = make("span", { class: "reading" });
-      for (const [number, name, fill] of looks.states) {
-        if (!seen.has(number)) continue;
+      for (const [name, fill] of looks.states) {
+        if (!seen.has(name)) continue;
         const patch = make("i", { class: "patch" });
         patch.style.background = fill in looks.neutral ? `var(${looks.neutral[fill]})` : fill;
         names.append(make("span", { class: "state" }, patch, name), " ");
       }
       const body = make("div", { class: "panel", "data-panel": "State" });
       this.host.append(make("div", { class: "head" }, make("b", {}, "State"), names, reading), body);
-      const fills = new Map(looks.states.map(([number, , fill]) => [number, fill]));
+      const fills = new Map(looks.states);
       const rows = {
         size: AXIS,
         splits: () => bands.map((_, row) => row),
@@ -188,7 +187,7 @@
         (u) => {
           if (u.cursor.left < 0) return reading.replaceChildren();
           const time = u.posToVal(u.cursor.left, "x");
-          const text = bands.slice(0, READ).map((band) => `${band.flow} ${called.get(stateAt(band, time)) ?? "–"}`);
+          const text = bands.slice(0, READ).map((band) => `${band.flow} ${stateAt(band, time) || "–"}`);
           reading.replaceChildren(`${moment(time)}: ${text.join(", ")}`);
         },
       ];
@@ -201,9 +200,9 @@
           ctx.clip();
           bands.forEach((band, row) => {
             const [top, bottom] = [row - 0.38, row + 0.38].map((y) => u.valToPos(y, "y", true));
-            for (const [begin, end, number] of band.spans) {
+            for (const [begin, end, name] of band.spans) {
               const [left, right] = [begin, end].map((t) => u.valToPos(t, "x", true));
-              ctx.fillStyle = colour(fills.get(number) ?? looks.faint);
+              ctx.fillStyle = colour(fills.get(name) ?? looks.faint);
               ctx.fillRect(left, Math.min(top, bottom), Math.max(right - left, 1), Math.abs(bottom - top));
             }
           });
