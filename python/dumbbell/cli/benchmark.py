@@ -124,7 +124,7 @@ def _print(paper: Paper, scenario: Scenario, rows: list[Row]) -> None:
 def _write(tables: list[tuple[Paper, Scenario, list[Row]]], named: list[str], out: Path) -> None:
     import polars as pl
 
-    from dumbbell.experiment.files import atomic_write, writing
+    from dumbbell.experiment.files import atomic_write, make_folder, writing
     from dumbbell.figures.output import save
     from dumbbell.figures.scatter import throughput_over_delay
 
@@ -136,7 +136,7 @@ def _write(tables: list[tuple[Paper, Scenario, list[Row]]], named: list[str], ou
     ]
     panels = {f"{scenario.title} ({paper.id})": table for paper, scenario, table in tables}
     with writing(out):
-        out.mkdir(parents=True, exist_ok=True)
+        make_folder(out)
         with atomic_write(out / "comparison.csv") as file:
             pl.DataFrame(rows, infer_schema_length=None).write_csv(file)
         save(throughput_over_delay(panels, named), out / "comparison")
