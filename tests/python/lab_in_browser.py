@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from browser import Browser, needs_chromium
 
-from dumbbell.lab import Shared, page_with
+from dumbbell.lab import Shared, page_with, to_fragment
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 MARKS = [pytest.mark.slow, needs_chromium]
@@ -50,6 +52,24 @@ def open_lab(browser: Browser, folder: Path, toml: str = TWO, **options: Any) ->
     browser.complaints.clear()
     browser.open(page, **options)
     browser.wait_for(DONE)
+
+
+def open_link(browser: Browser, folder: Path, shared: Shared | str, view: str = "") -> None:
+    """Opens a link, a scenario or a fragment, in the page from the disk; waits for nothing."""
+    page = folder / "link.html"
+    page.write_text(page_with())
+    fragment = shared if isinstance(shared, str) else to_fragment(shared)
+    browser.call("Page.navigate", url="about:blank")
+    browser.complaints.clear()
+    browser.call("Page.navigate", url=f"{page.as_uri()}#{fragment}{view}")
+
+
+@contextmanager
+def scripted(browser: Browser, script: str) -> Iterator[None]:
+    """Runs a script before those of each page that is opened."""
+    found = browser.call("Page.addScriptToEvaluateOnNewDocument", source=script)
+    yield
+    browser.call("Page.removeScriptToEvaluateOnNewDocument", **found)
 
 
 def text(browser: Browser, selector: str) -> str:

@@ -50,13 +50,14 @@ class Control extends CongestionControl {
   static uses_prr = false;
   constructor(init) {
     super(init);
-    this.ticks = this.sent = this.spurious = this.sampled = this.siblings = 0;
+    this.ticks = this.flying = this.sent = this.spurious = this.sampled = this.siblings = 0;
   }
   on_established(path) {
     this.timer = path.now + 0.05;
   }
   on_timer(path) {
     this.ticks += 1;
+    this.flying += path.in_flight;
     this.timer = path.now + 0.05;
   }
   on_sent(path, sent) {
@@ -78,7 +79,7 @@ class Control extends CongestionControl {
     this.ssthresh = this.cwnd;
   }
   inspect() {
-    const { ticks, sent, spurious, sampled, siblings } = this;
-    return { ticks, sent, spurious, sampled, siblings };
+    const { ticks, flying, sent, spurious, sampled, siblings } = this;
+    return { ticks, flying, sent, spurious, sampled, siblings };
   }
 }

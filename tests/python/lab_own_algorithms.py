@@ -77,7 +77,7 @@ class Control(cc.CongestionControl):
 
     def __init__(self, init: ConnectionConfig) -> None:
         super().__init__(init)
-        self.ticks = self.sent = self.spurious = 0
+        self.ticks = self.flying = self.sent = self.spurious = 0
         self.sampled = self.siblings = 0.0
 
     def on_established(self, path: Path) -> None:
@@ -85,6 +85,7 @@ class Control(cc.CongestionControl):
 
     def on_timer(self, path: Path) -> None:
         self.ticks += 1
+        self.flying += path.in_flight
         self.timer = path.now + 0.05
 
     def on_sent(self, path: Path, sent: Sent) -> None:
@@ -109,5 +110,5 @@ class Control(cc.CongestionControl):
         self.ssthresh = self.cwnd
 
     def inspect(self) -> dict[str, float]:
-        names = ("ticks", "sent", "spurious", "sampled", "siblings")
+        names = ("ticks", "flying", "sent", "spurious", "sampled", "siblings")
         return {name: float(getattr(self, name)) for name in names}

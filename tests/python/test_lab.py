@@ -24,9 +24,9 @@ from hypothesis import strategies as st
 from dumbbell import Experiment, Result
 from dumbbell.cli.scenario import shared_of
 from dumbbell.errors import DumbbellError
-from dumbbell.lab import Shared, page_with, read_link, to_fragment
+from dumbbell.lab import Shared, fragment_of, page_with, read_link, to_fragment
 from dumbbell.lab.link import MOST_BYTES
-from dumbbell.lab.server import HOST, _Handler, _Server
+from dumbbell.lab.server import HOST, _Handler, _names, _Server
 from dumbbell.sweeps.plan import Sweep
 
 if TYPE_CHECKING:
@@ -243,6 +243,15 @@ def test_the_server_gives_the_page_to_this_machine_alone() -> None:
                 urllib.request.urlopen(request)
             raised.value.close()
             assert raised.value.code == status
+
+
+def test_browsers_ask_for_port_80_without_its_number() -> None:
+    assert _names(80) == {HOST, f"{HOST}:80", "localhost", "localhost:80"}
+    assert _names(8000) == {f"{HOST}:8000", "localhost:8000"}
+
+
+def test_reports_link_to_media_over_rtp_in_the_page() -> None:
+    assert fragment_of(Experiment.load(ROOT / "examples/media.toml"))
 
 
 def test_a_client_that_goes_away_or_asks_nonsense_is_no_failure(

@@ -6,7 +6,18 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
-from lab_in_browser import DONE, MARKS, TWO, choose, click, file_of, open_lab, text
+from lab_in_browser import (
+    DONE,
+    MARKS,
+    TWO,
+    choose,
+    click,
+    file_of,
+    open_lab,
+    open_link,
+    scripted,
+    text,
+)
 from test_accessible import AXE, serious
 
 from dumbbell.display import Column
@@ -278,3 +289,71 @@ def test_a_lecturer_makes_five_links_that_open_what_was_shown(
     assert "fq_codel" in shared[4].toml
     assert max(map(len, links)) < 700
     assert browser.complaints == []
+
+
+MINE = (
+    "class Mine extends WindowRule { increase(c, a) { return a / c } decrease(c) { return c / 2 } }"
+)
+OWN = TWO.replace('"bbr3"', '"own.js:Mine"')
+
+
+def test_own_code_is_ranked_among_built_in_algorithms(browser: Browser, folder: Path) -> None:
+    open_link(browser, folder, Shared(OWN, MINE), "&tab=compare&rank=0")
+    browser.wait_for("document.querySelector('.status')?.textContent.includes('code of its own')")
+    click(browser, "Run")
+    browser.wait_for("document.querySelectorAll('.compare tbody tr').length === 9")
+    assert "9 algorithms on this path" in text(browser, ".compare")
+    assert browser.complaints == []
+
+
+def test_own_code_runs_beside_a_scenario_without_any(browser: Browser, folder: Path) -> None:
+    open_link(browser, folder, Shared(OWN, MINE, beside=TWO), "&tab=compare")
+    browser.wait_for("document.querySelector('.status')?.textContent.includes('code of its own')")
+    click(browser, "Run")
+    browser.wait_for(BOTH)
+    for value in ("20", "10", "20"):
+        choose(browser, "Rate, written", value)
+        browser.wait_for(f"document.querySelector('.cm-content').innerText.includes('{value} M')")
+    browser.wait_for(
+        f"{BOTH} && !document.querySelector('.pair .stale') && !document.querySelector('progress')"
+    )
+    click(browser, "Keep B as A")
+    browser.wait_for(
+        "document.querySelector('.pair')?.textContent.includes('are the same so far')"
+        " && !document.querySelector('progress')"
+    )
+    assert browser.complaints == []
+
+
+FATAL = """
+let checks = 0;
+window.Worker = class extends Worker {
+  postMessage(message) {
+    if (message.task?.kind !== "check" || ++checks !== 2) return super.postMessage(message);
+    const data = { id: message.id, failure: "The engine stopped.", fatal: true };
+    setTimeout(() => this.dispatchEvent(new MessageEvent("message", { data })));
+  }
+};
+"""
+
+
+def test_what_waits_for_a_worker_that_stops_is_done_by_another(
+    browser: Browser, folder: Path
+) -> None:
+    with scripted(browser, FATAL):
+        open_link(browser, folder, Shared(TWO, beside=TWO.replace("bbr3", "reno")))
+        browser.wait_for(DONE)
+        click(browser, "Compare")
+        browser.wait_for("!!document.querySelector('.pair .problems')")
+        assert text(browser, ".pair .problems") == "The engine stopped."
+
+
+def test_a_ranking_of_what_is_too_large_is_refused(browser: Browser, folder: Path) -> None:
+    large = (
+        TWO.replace('"1 BDP"', '"9 packets"')
+        .replace("10 Mbit/s", "1 kbit/s")
+        .replace('"6 s"', '"6 s"\nsample = "1 us"', 1)
+    )
+    open_link(browser, folder, Shared(large), "&tab=compare&rank=0")
+    browser.wait_for("document.querySelector('.compare')?.textContent.includes('would have')")
+    assert browser.evaluate("document.querySelectorAll('.compare tbody tr').length") == 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lab_in_browser import DONE, MARKS, choose, click, file_of, open_lab, press, text
+from lab_in_browser import DONE, MARKS, TWO, choose, click, file_of, open_lab, press, text
 
 from dumbbell import Experiment
 
@@ -165,3 +165,37 @@ def test_the_form_opens_on_the_bottleneck(browser: Browser, folder: Path) -> Non
     assert (access.rate, core.rate) == ("20 Mbit/s", "50 Mbit/s")
     choose(browser, "Link", "0")
     browser.wait_for(f"{RATE}.value === '20 Mbit/s'")
+
+
+def test_a_loss_model_stays_when_keys_are_pressed_on_its_slider(
+    browser: Browser, folder: Path
+) -> None:
+    loss = 'loss = "gilbert-elliott(p=1e-3, r=0.3)"'
+    open_lab(browser, folder, TWO.replace("[[flow]]", f"{loss}\n\n[[flow]]", 1))
+    slider = (
+        "[...document.querySelectorAll('.scenario .slider')]"
+        ".find(e => e.textContent.startsWith('Loss')).querySelector('input')"
+    )
+    assert browser.evaluate(f"{slider}.disabled")
+    browser.evaluate(
+        f"{slider}.dispatchEvent(new KeyboardEvent('keydown', {{key: 'ArrowLeft', bubbles: true}}))"
+    )
+    browser.evaluate("new Promise(done => setTimeout(done, 100))")
+    assert loss in file_of(browser)
+
+
+def test_udt_that_carries_another_algorithm_carries_the_next_one(
+    browser: Browser, folder: Path
+) -> None:
+    open_lab(browser, folder, TABLES.replace('cc = "udt"', 'cc = "cubic"'))
+    choose(browser, "Algorithm of one", "reno")
+    browser.wait_for(f"document.querySelector('.cm-content').innerText.includes('reno') && {DONE}")
+    [one, _] = Experiment.parse(file_of(browser)).flows
+    assert (one.cc, one.transport, one.transport_options) == ("reno", "udt", {"window": 1000})
+
+
+def test_ecn_is_put_into_an_empty_inline_table(browser: Browser, folder: Path) -> None:
+    open_lab(browser, folder, TABLES.replace('stack_options.ecn = "off"', "stack_options = {}"))
+    choose(browser, "ECN", "l4s")
+    browser.wait_for(f"document.querySelector('.cm-content').innerText.includes('l4s') && {DONE}")
+    assert 'stack_options = { ecn = "l4s" }\n' in file_of(browser)

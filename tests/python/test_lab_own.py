@@ -6,7 +6,18 @@ import re
 from typing import TYPE_CHECKING
 
 import pytest
-from lab_in_browser import DONE, MARKS, TWO, choose, click, file_of, open_lab, text
+from lab_in_browser import (
+    DONE,
+    MARKS,
+    TWO,
+    choose,
+    click,
+    file_of,
+    open_lab,
+    open_link,
+    scripted,
+    text,
+)
 from test_accessible import AXE, serious
 
 from dumbbell.lab import Shared, page_with
@@ -130,3 +141,65 @@ def test_a_first_own_algorithm_is_a_click_away(browser: Browser, folder: Path, b
     assert f"class Mine extends {base}" in text(browser, ".scenario")
     if AXE.is_file():
         assert serious(browser) == []
+
+
+COUNTED = """
+window.workers = 0;
+window.Worker = class extends Worker {
+  constructor(url) {
+    super(url);
+    window.workers += 1;
+  }
+  terminate() {
+    super.terminate();
+    window.workers -= 1;
+  }
+};
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("return cwnd / 2;", "return (;"), ("class Mine", "for (;;);\nclass Mine")]
+)
+def test_broken_own_code_starts_no_worker_by_itself(
+    browser: Browser, folder: Path, old: str, new: str
+) -> None:
+    with scripted(browser, COUNTED):
+        start_own_code(browser, folder, MINE.replace(old, new))
+        browser.wait_for("!!document.querySelector('.problems')")
+        browser.evaluate("new Promise(done => setTimeout(done, 500))")
+        assert browser.evaluate("window.workers") == 1, "the one without own code"
+
+
+def test_classes_in_comments_and_functions_are_left_out(browser: Browser, folder: Path) -> None:
+    more = "/*\nclass Old extends WindowRule {}\n*/\nfunction f() {\n  class Inner {}\n}\n"
+    start_own_code(browser, folder, more + MINE)
+    browser.wait_for(DONE)
+    choose(browser, "Algorithm of one", "own.js:Old")
+    browser.wait_for("!!document.querySelector('.problems')")
+    assert "Old: there is no class Old; there is Mine, after" in text(browser, ".problems")
+
+
+def test_own_code_that_no_flow_uses_yet_waits_too(browser: Browser, folder: Path) -> None:
+    open_link(browser, folder, Shared(TWO, MINE), "&tab=compare&rank=0")
+    browser.wait_for("document.querySelectorAll('.compare tbody tr').length === 8")
+    browser.evaluate("document.querySelector('.compare input[type=checkbox]').click()")
+    browser.wait_for("document.querySelectorAll('.compare tbody tr').length > 20")
+    browser.wait_for(
+        "/^\\d+ algorithms/.test(document.querySelector('.compare [role=status]').textContent)"
+    )
+    assert "Mine" not in text(browser, ".compare .tables")
+    choose(browser, "Algorithm of one", "own.js:Mine")
+    browser.wait_for("document.querySelector('.status')?.textContent.includes('code of its own')")
+    assert "Press Run" in text(browser, "#outcome")
+    click(browser, "Run")
+    browser.wait_for("document.querySelector('.compare .tables')?.textContent.includes('Mine')")
+
+
+def test_the_state_of_own_code_is_not_called_as_bbr_s(browser: Browser, folder: Path) -> None:
+    code = MINE.replace("  decrease", "  inspect() {\n    return { state: 2 };\n  }\n  decrease")
+    start_own_code(browser, folder, code)
+    browser.wait_for(DONE)
+    assert not browser.evaluate("!!document.querySelector('[data-panel=states]')")
+    choose(browser, "Variable of the algorithms", "state")
+    browser.wait_for("!!document.querySelector('[data-panel=internals]')")

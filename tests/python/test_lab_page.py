@@ -196,6 +196,7 @@ def test_a_long_run_waits_and_can_be_cancelled(browser: Browser, folder: Path) -
             '"30000000 packets"\n[stack_options]\nreceive_window = 16000000',
             "hold 30 million",
         ),
+        ('"6 s"', '"6 s"\nseeds = [9007199254740993]', "seeds up to 9,007,199,254,740,991"),
     ],
 )
 def test_what_does_not_fit_is_refused_with_the_number(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING
+import time
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
-from lab_in_browser import DONE, MARKS, TWO, click, open_lab, press, saved, text
+from lab_in_browser import DONE, MARKS, TWO, click, open_lab, open_link, press, saved, text
 
 from dumbbell import Experiment, metrics, run
 from dumbbell.display import Column
@@ -267,3 +268,77 @@ def test_metrics_have_the_headings_of_the_command_s_tables(browser: Browser, fol
     of_flows = ("throughput", "queue_delay_mean", "queue_delay_p95", "rtt_mean")
     more = ("retransmission_share", "timeouts", "utilisation", "queue_mean", "dropped", "lost")
     assert browser.evaluate(heads) == [Column.of(name).heading for name in (*of_flows, *more)]
+
+
+@pytest.mark.parametrize("traces", ["abc", ["abc"], {"a": 1}])
+def test_a_link_with_traces_that_are_no_texts_is_refused(
+    browser: Browser, folder: Path, traces: Any
+) -> None:
+    open_link(browser, folder, Shared(TWO, traces=traces))
+    browser.wait_for(DONE)
+    assert text(browser, ".problems").startswith("the link holds no scenario")
+    assert browser.complaints == []
+
+
+@pytest.mark.parametrize("line", ["\n", "[\n", " ", "class\n"])
+def test_two_megabytes_in_a_short_link_do_not_stop_the_page(
+    browser: Browser, folder: Path, line: str
+) -> None:
+    count = 950_000 // len(line)
+    code = Shared(TWO, f"//{line * count}")
+    file = Shared(f"{TWO}{line * count}\n")
+    open_lab(browser, folder)
+    for shared in (code, file):
+        begin = time.monotonic()
+        fragment = to_fragment(shared)
+        assert len(fragment) < 10_000
+        browser.evaluate(f"location.hash = {json.dumps(fragment)}")
+        editors = f"document.querySelectorAll('.cm-content').length === {2 if shared.code else 1}"
+        browser.wait_for(f"{editors} && !!document.querySelector('.form, .problems')")
+        browser.evaluate("new Promise(done => setTimeout(done, 300))")
+        assert time.monotonic() - begin < 20
+
+
+def test_a_double_click_shows_all_of_a_run_whose_windows_end_earlier(
+    browser: Browser, folder: Path
+) -> None:
+    open_lab(browser, folder, TWO.replace('"6 s"', '"6.05 s"'), width=1280)
+    browser.drag("[data-panel=throughputs] .u-over", 0.5, 0.75)
+    browser.wait_for("location.hash.includes('&zoom=')")
+    browser.evaluate(
+        "document.querySelector('[data-panel=throughputs] .u-over')"
+        ".dispatchEvent(new MouseEvent('dblclick', {bubbles: true}))"
+    )
+    browser.wait_for("!location.hash.includes('&zoom=')")
+
+
+def largest_mark(drawing: str) -> float:
+    """The largest number on the y axis of a saved figure."""
+    return max(map(float, re.findall(r'text-anchor="end">([\d.]+)<', drawing)))
+
+
+def test_a_long_run_is_saved_as_its_panel_shows_it(browser: Browser, folder: Path) -> None:
+    long = TWO.replace('"6 s"', '"70 s"\nsample = "1 ms"\ninternals = false', 1)
+    open_lab(browser, folder, long.replace("10 Mbit/s", "2 Mbit/s"))
+    button = "[data-panel=windows] + .save button"
+    whole = saved(browser, folder / "whole", f"{button}:first-child").read_text()
+    assert whole.count('fill="none"') == 2
+    assert saved(browser, folder / "picture", f"{button}:last-child").stat().st_size > 1000
+    link = browser.evaluate("location.href.split('&')[0]")
+    browser.call("Page.navigate", url="about:blank")
+    browser.call("Page.navigate", url=f"{link}&zoom=0-0.05")
+    browser.wait_for(DONE)
+    part = saved(browser, folder / "part", f"{button}:first-child").read_text()
+    assert largest_mark(part) < largest_mark(whole)
+    assert browser.complaints == []
+
+
+def test_a_figure_that_cannot_be_saved_is_told(browser: Browser, folder: Path) -> None:
+    open_lab(browser, folder)
+    browser.evaluate("HTMLCanvasElement.prototype.toBlob = (done) => done(null)")
+    browser.evaluate(
+        "document.querySelector('[data-panel=windows] + .save button:last-child').click()"
+    )
+    browser.wait_for("!!document.querySelector('.figure .problems')")
+    assert "The PNG was not saved" in text(browser, ".figure .problems")
+    assert browser.complaints == []

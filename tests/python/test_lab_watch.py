@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from lab_in_browser import DONE, MARKS, TWO, choose, click, open_lab, text
+from lab_in_browser import DONE, MARKS, TWO, choose, click, open_lab, open_link, text
+
+from dumbbell.lab import Shared
 
 if TYPE_CHECKING:
     from browser import Browser
@@ -80,3 +82,42 @@ def test_the_animation_plays_the_seed_that_is_chosen(browser: Browser, folder: P
     assert browser.evaluate("document.querySelector('[aria-label=Seeds]').value") == "3"
     assert "±" not in text(browser, ".tables")
     assert browser.complaints == []
+
+
+LATE = """\
+duration = "14 s"
+internals = false
+stack_options.receive_window = 200
+[[link]]
+name = "bottleneck"
+rate = "500 Mbit/s"
+delay = "2.5 ms"
+queue = "4 BDP"
+loss = [["0 s", 0], ["12 s", "1 %"]]
+[[flow]]
+cc = "reno"
+"""
+
+
+def test_a_late_loss_is_reached_while_the_animation_plays(browser: Browser, folder: Path) -> None:
+    open_link(browser, folder, Shared(LATE), "&tab=watch&at=1")
+    browser.wait_for(LOADED)
+    click(browser, "Next loss")
+    now = "Number(document.querySelector('.slider.time input').value)"
+    browser.wait_for(f"{now} > 11.9 && document.querySelector('.said') === null")
+    at = browser.evaluate(now)
+    browser.wait_for(f"{now} > {at}")
+    assert text(browser, ".controls .main") == "Pause", "it plays"
+    assert browser.complaints == []
+
+
+def test_a_large_scenario_of_a_link_is_not_played_before_run(
+    browser: Browser, folder: Path
+) -> None:
+    large = TWO.replace("10 Mbit/s", "10 Gbit/s").replace('"6 s"', '"600 s"')
+    open_link(browser, folder, Shared(large), "&tab=watch")
+    browser.wait_for("document.querySelector('#outcome')?.textContent.includes('press Run')")
+    assert not browser.evaluate("!!document.querySelector('.watch')")
+    refused = TWO.replace('"6 s"', '"6 s"\nsample = "1 us"', 1)
+    open_link(browser, folder, Shared(refused), "&tab=watch")
+    browser.wait_for("document.querySelector('#outcome')?.textContent.includes('a page takes')")

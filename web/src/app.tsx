@@ -3,14 +3,14 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Compare } from "./compare/compare";
 import type { Shown } from "./compare/pair";
-import type { Source, Valid } from "./engine/protocol";
+import type { Source } from "./engine/protocol";
 import { Results } from "./results/results";
 import { Editor } from "./scenario/editor";
 import { Form } from "./scenario/form";
-import { classesOf, OwnCode } from "./scenario/own";
+import { algorithmsOf, OwnCode } from "./scenario/own";
 import { Traces } from "./scenario/traces";
 import { presets } from "./scenario/presets";
-import { codeOf, poolFor } from "./runs";
+import { codeOf, poolFor, refusalOf } from "./runs";
 import { beginning, pack, TABS, unpack, viewOf, type Tab, type View } from "./share/link";
 import { Share } from "./share/share";
 import { isStale, useLab, type Lab } from "./state";
@@ -198,7 +198,7 @@ function Scenario({ lab, embedded }: { lab: Lab; embedded: boolean }) {
   const change = (toml: string): void => setSource({ ...source, toml });
   return (
     <div class="scenario">
-      <Form text={source.toml} own={classesOf(source.code)} checked={lab.latest} problems={problems} facts={facts} change={change} />
+      <Form text={source.toml} own={algorithmsOf(source.code)} checked={lab.latest} problems={problems} facts={facts} change={change} />
       <Status outcome={lab} trusted={lab.trusted} />
       <details open={!embedded}>
         <summary>The file</summary>
@@ -213,21 +213,24 @@ function Scenario({ lab, embedded }: { lab: Lab; embedded: boolean }) {
 const WAITS = "The scenario has code of its own. Press Run to let it run.";
 
 function Comparing({ lab, ...shown }: Shown & { lab: Lab }) {
-  const { valid, facts, source } = lab;
-  if (!valid || !facts) return <p class="soft">The comparison follows when the file is valid.</p>;
+  const { valid, of, facts } = lab;
+  if (!valid || !of || !facts) return <p class="soft">The comparison follows when the file is valid.</p>;
   if (!lab.trusted) return <p class="soft">{WAITS}</p>;
-  return <Compare lab={lab} checked={valid} algorithms={[...facts.algorithms, ...classesOf(source.code)]} {...shown} />;
+  return <Compare lab={lab} checked={valid} source={of} algorithms={[...facts.algorithms, ...(lab.isOwn ? algorithmsOf(of.code) : [])]} {...shown} />;
 }
 
 /** The animation of the scenario whose results are shown. */
 function Watching({ lab, dark, view, show }: Shown & { lab: Lab }) {
-  const checked: Valid | null = lab.valid;
-  if (!checked) return <p class="soft">The animation follows when the file is valid.</p>;
+  const { valid: checked, of: source } = lab;
+  if (!checked || !source) return <p class="soft">The animation follows when the file is valid.</p>;
   if (!lab.trusted) return <p class="soft">{WAITS}</p>;
+  const refused = refusalOf(checked);
+  if (refused) return <p class="soft">{refused}</p>;
+  if (lab.waits) return <p class="soft">The animation follows when the scenario has been started: press Run.</p>;
   const { seeds } = checked.experiment;
   const [first = 1] = seeds;
   const chosen = seeds.find((seed) => seed === view.seed);
   const seed = chosen ?? first;
   const which = seeds.length > 1 ? `This is the run with seed ${seed}${chosen === undefined ? `, the first of ${seeds.length}` : ""}; Run has the choice. ` : "";
-  return <Watch engine={() => poolFor(codeOf(lab.source)).next()} checked={checked} source={lab.source} seed={seed} which={which} from={view.at} moved={(at) => show({ at })} playing={!view.paused} play={(playing) => show({ paused: !playing })} dark={dark} />;
+  return <Watch engine={() => poolFor(codeOf(source)).next()} checked={checked} source={source} seed={seed} which={which} from={view.at} moved={(at) => show({ at })} playing={!view.paused} play={(playing) => show({ paused: !playing })} dark={dark} />;
 }

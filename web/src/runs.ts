@@ -15,15 +15,17 @@ export const PACKET_BITS = 12_000;
 const RECEIVE_WINDOW = 1 << 20;
 
 export const engine = new Engine();
-let pool = new Pool();
-let poolCode = "";
+const pools = new Map<string, Pool>();
 
-/** Workers with the code of a scenario; those with older code are closed. */
+/** Workers with the code of a scenario; those with other code are closed unless they have work. */
 export function poolFor(code: string): Pool {
-  if (code !== poolCode) {
+  for (const [other, pool] of pools) {
+    if (other === code || pool.isBusy) continue;
     pool.close();
-    [pool, poolCode] = [new Pool(code), code];
+    pools.delete(other);
   }
+  const pool = pools.get(code) ?? new Pool(code);
+  pools.set(code, pool);
   return pool;
 }
 
@@ -49,8 +51,10 @@ interface Options {
   signal: AbortSignal;
 }
 
-/** Runs a scenario with each of its seeds. */
-export function runAll(source: Source, checked: Valid, { progress, signal }: Options): Promise<Output[]> {
+/** Runs a scenario with each of its seeds, unless a page refuses it. */
+export async function runAll(source: Source, checked: Valid, { progress, signal }: Options): Promise<Output[]> {
+  const refused = refusalOf(checked);
+  if (refused) throw new Error(refused);
   const { seeds } = checked.experiment;
   const shares = seeds.map(() => 0);
   const asked = seeds.map((seed, at) => {
@@ -91,8 +95,11 @@ export function heldBy({ links, flows }: Scenario): number {
   return Math.min(held, windows);
 }
 
-/** Why a scenario would not fit into the memory of a page; empty if it does. */
-export function tooLarge({ scenario, experiment }: Valid): string {
+/** Why a page does not run a scenario, which would not fit into its memory or has seeds that it cannot pass on; empty if it does. */
+export function refusalOf({ scenario, experiment }: Valid): string {
+  if (!experiment.seeds.every(Number.isSafeInteger)) {
+    return `A page takes seeds up to ${Number.MAX_SAFE_INTEGER.toLocaleString("en")}. Write a smaller seed, or use dumbbell run.`;
+  }
   const samples = (scenario.flows.length * scenario.duration_ns * experiment.seeds.length) / scenario.sample_ns;
   const rows = samples * (scenario.internals ? 1 + INTERNALS : 1);
   if (rows > MOST_ROWS) {

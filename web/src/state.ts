@@ -3,7 +3,7 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Cancelled } from "./engine/client";
 import { isValid, type Checked, type Facts, type Problem, type Source, type Valid } from "./engine/protocol";
-import { besideOf, codeOf, engine, isSame, runAll, tooLarge, type Runs } from "./runs";
+import { besideOf, codeOf, engine, isSame, refusalOf, runAll, type Runs } from "./runs";
 
 /** Scenarios of at most so many packets run at once when they change. */
 const AT_ONCE = 6e6;
@@ -14,6 +14,8 @@ export interface Outcome {
   valid: Valid | null;
   /** The scenario as it was valid last. */
   latest: Valid | null;
+  /** What `latest` was read from; null before. */
+  of: Source | null;
   runs: Runs | null;
   setRuns: (runs: Runs | null) => void;
   /** The completed share of the runs that go on; null if none does. */
@@ -38,7 +40,9 @@ export interface Lab extends Outcome {
   /** Exchanges, keeps or drops the scenarios that are compared; each has the runs that either had of it. */
   arrange: (source: Source) => void;
   facts: Facts | null;
-  /** Whether own code may run: it is the user's, or the user has started it. */
+  /** Whether own code is the user's, or the user has started it. */
+  isOwn: boolean;
+  /** Whether the scenarios may run, also those that were valid last: they have no own code, or it is the user's. */
   trusted: boolean;
   /** The scenario that is compared with this one. */
   beside: Outcome;
@@ -80,6 +84,7 @@ function useRuns() {
 function useOutcome(source: Source | null, trusted: boolean, trust: () => void): Outcome {
   const [problems, setProblems] = useState<Problem[]>([]);
   const [valid, setValid] = useState<Valid | null>(null);
+  const [validOf, setOf] = useState<Source | null>(null);
   const { runs, setRuns, share, failure, fail, start, stop } = useRuns();
   const [waits, wait] = useState(false);
   const [isOther, forget] = useState(false);
@@ -95,11 +100,14 @@ function useOutcome(source: Source | null, trusted: boolean, trust: () => void):
     setProblems(checked.errors);
     fail("");
     forget(false);
-    const refused = isValid(checked) ? tooLarge(checked) : "";
+    const refused = isValid(checked) ? refusalOf(checked) : "";
     const isSmall = isValid(checked) && checked.work * checked.experiment.seeds.length <= AT_ONCE;
     const begins = !refused && trusted && (isSmall || started.current === of);
     if (isOther && !begins) setRuns(null);
-    if (isOther || isValid(checked)) setValid(isValid(checked) ? checked : null);
+    if (isOther || isValid(checked)) {
+      setValid(isValid(checked) ? checked : null);
+      setOf(of);
+    }
     if (!isValid(checked)) return stop();
     if (runs && isSame(runs.of, of)) {
       wait(false);
@@ -123,7 +131,7 @@ function useOutcome(source: Source | null, trusted: boolean, trust: () => void):
   }, [source?.toml, source?.code, source?.traces, trusted]);
 
   const run = (): void => {
-    if (!source || !valid || problems.length || tooLarge(valid)) return;
+    if (!source || !valid || problems.length || refusalOf(valid)) return;
     started.current = source;
     if (trusted) begin(valid, source);
     else trust();
@@ -132,7 +140,7 @@ function useOutcome(source: Source | null, trusted: boolean, trust: () => void):
     stop();
     wait(true);
   };
-  return { problems, valid: problems.length || isOther ? null : valid, latest: valid, runs, setRuns, share, failure, waits, run, cancel, forget: () => forget(true) };
+  return { problems, valid: problems.length || isOther ? null : valid, latest: valid, of: validOf, runs, setRuns, share, failure, waits, run, cancel, forget: () => forget(true) };
 }
 
 export function useLab(first: Source): Lab {
@@ -140,8 +148,9 @@ export function useLab(first: Source): Lab {
   const [facts, setFacts] = useState<Facts | null>(null);
   const [complaint, complain] = useState("");
   // Code that came with a link or a file runs once the user has started it, or has changed it.
-  const [isOwn, trust] = useState(codeOf(first) === "");
-  const trusted = isOwn || !codeOf(source);
+  const [isOwn, trust] = useState(!first.code.trim());
+  const isTrusted = (one: Source): boolean => isOwn || !codeOf(one);
+  const trusted = isTrusted(source);
   const outcome = useOutcome(source, trusted, () => trust(true));
   const other = useMemo(() => besideOf(source), [source.beside, source.code, source.traces]);
   const beside = useOutcome(other, trusted, () => trust(true));
@@ -167,5 +176,5 @@ export function useLab(first: Source): Lab {
     move(beside, other, besideOf(next));
     setSource(next);
   };
-  return { ...outcome, failure: complaint || outcome.failure, source, setSource: change, open, arrange, trusted, facts, beside };
+  return { ...outcome, failure: complaint || outcome.failure, source, setSource: change, open, arrange, isOwn, trusted: trusted && isTrusted(outcome.of ?? source), facts, beside };
 }

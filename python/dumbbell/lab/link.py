@@ -41,7 +41,7 @@ class Shared:
     beside: str = ""
 
 
-_TRANSPORTS: Final = {"tcp", "udt", "udp"}
+_TRANSPORTS: Final = {"tcp", "udt", "udp", "rtp"}
 """The transports that the page has."""
 
 _LONG: Final = 4000

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import sys
 from http import HTTPStatus
+from http.client import HTTP_PORT
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
@@ -23,6 +24,12 @@ _HEADERS: Final = {
 }
 
 
+def _names(port: int) -> set[str]:
+    """The hosts that browsers ask for: of port 80, HTTP's own, they leave out the number."""
+    names = {HOST, "localhost"}
+    return {f"{name}:{port}" for name in names} | (names if port == HTTP_PORT else set())
+
+
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
@@ -30,7 +37,7 @@ class _Server(ThreadingHTTPServer):
         super().__init__((HOST, port), _Handler)
         self.page = page.encode()
         self.packed = gzip.compress(self.page, mtime=0)
-        self.names = {f"{name}:{self.server_port}" for name in (HOST, "localhost")}
+        self.names = _names(self.server_port)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Says nothing of a client that went away."""

@@ -61,7 +61,7 @@ interface Props {
   flow: number;
   replace: (flow: number) => void;
   /** Shows one of the algorithms in the other tabs. */
-  choose: (source: Source) => void;
+  choose: (toml: string) => void;
 }
 
 /** A comparison of at most so many packets begins by itself. */
@@ -139,7 +139,7 @@ export function Algorithms({ checked, source, algorithms, flow, replace, choose 
           {waits ? `about ${many(packets)} packets` : failure || (left > 0 ? `${compared.length - left} of ${compared.length}` : `${compared.length} algorithms on this path`)}
         </span>
       </div>
-      <Ranking rows={rows} seeds={checked.experiment.seeds.length} choose={(cc) => choose(withCc(source, at, cc))} />
+      <Ranking rows={rows} seeds={checked.experiment.seeds.length} choose={(cc) => choose(withCc(source, at, cc).toml)} />
     </section>
   );
 }

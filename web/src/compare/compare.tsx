@@ -1,6 +1,6 @@
 /** A scenario compared: with other algorithms on its path, or with another scenario. */
 
-import type { Valid } from "../engine/protocol";
+import type { Source, Valid } from "../engine/protocol";
 import type { Lab } from "../state";
 import { Algorithms } from "./algorithms";
 import { Pair, type Shown } from "./pair";
@@ -8,6 +8,8 @@ import { Pair, type Shown } from "./pair";
 interface Props extends Shown {
   lab: Lab;
   checked: Valid;
+  /** What `checked` was read from. */
+  source: Source;
   algorithms: string[];
 }
 
@@ -16,7 +18,7 @@ const KINDS = [
   [0, "Algorithms on this path"],
 ] as const;
 
-export function Compare({ lab, checked, algorithms, ...shown }: Props) {
+export function Compare({ lab, checked, source, algorithms, ...shown }: Props) {
   const { ranked } = shown.view;
   const rank = (flow: number | null): void => shown.show({ ranked: flow });
   return (
@@ -31,7 +33,7 @@ export function Compare({ lab, checked, algorithms, ...shown }: Props) {
       {ranked === null ? (
         <Pair lab={lab} {...shown} />
       ) : (
-        <Algorithms checked={checked} source={lab.source} algorithms={algorithms} flow={ranked} replace={rank} choose={lab.setSource} />
+        <Algorithms checked={checked} source={source} algorithms={algorithms} flow={ranked} replace={rank} choose={(toml) => lab.setSource({ ...lab.source, toml })} />
       )}
     </>
   );

@@ -1,13 +1,16 @@
 /** Workers with the engine, as the page uses them. */
 
+import { classesOf } from "./classes";
 import type { Answer, FromWorker, Task, ToWorker } from "./protocol";
 
 interface Waiting {
+  task: Task;
   resolve: (answer: never) => void;
   reject: (error: Error) => void;
   progress: ((share: number) => void) | undefined;
 }
 
+/** What a task ends with that its caller has cancelled. */
 export class Cancelled extends Error {}
 
 /** A text of the page that is not shown: the engine, compressed, or the worker's script. */
@@ -29,29 +32,24 @@ const PATIENCE = 5000;
  * to the engine. It has no access to the page, and the page's policy forbids it any request.
  */
 function wrapped(code: string, line: number): string {
-  const names = [...code.matchAll(/^\s*class\s+(\w+)/gm)].map(([, name]) => name ?? "");
-  const classes = `{${[...new Set(names)].join(", ")}}`;
+  const classes = `{${classesOf(code).map((name) => `...(typeof ${name} === "function" && { ${name} })`).join(", ")}}`;
   return `;(() => { "use strict";\n${code}\n;globalThis.adopt(${classes}, ${line}, ${code.split("\n").length}); })();`;
 }
 
-/** A worker; tasks that are given to it are done one after the other. */
+/** A worker; tasks that are given to it are done one after the other. It starts with the first task. */
 export class Engine {
-  private worker: Promise<Worker>;
+  private worker: Promise<Worker> | null = null;
   private waiting = new Map<number, Waiting>();
   private last = 0;
 
   private timer: ReturnType<typeof setTimeout> | undefined;
 
   /** With own code, if any. */
-  constructor(private readonly code = "") {
-    this.worker = this.start();
-  }
+  constructor(private readonly code = "") {}
 
-  /** Ends the worker and all that it does. */
+  /** Ends the worker and all that it does; the next task starts another one. */
   close(): void {
-    clearTimeout(this.timer);
-    for (const id of [...this.waiting.keys()]) this.settle(id)?.reject(new Cancelled("closed"));
-    void this.worker.then((worker) => worker.terminate());
+    this.fail("the worker was closed");
   }
 
   /** How many tasks wait or run. */
@@ -65,18 +63,23 @@ export class Engine {
   ): Promise<Answer<T>> {
     const id = ++this.last;
     const asked = new Promise<Answer<T>>((resolve, reject) => {
-      this.waiting.set(id, { resolve, reject, progress: options.progress });
+      this.waiting.set(id, { task, resolve, reject, progress: options.progress });
     });
     options.signal?.addEventListener("abort", () => {
       if (!this.waiting.has(id)) return;
       this.settle(id)?.reject(new Cancelled("cancelled"));
-      void this.worker.then((worker) => this.post(worker, { id, cancel: true }));
+      void this.worker?.then((worker) => this.post(worker, { id, cancel: true }));
     });
+    this.send(id, task);
+    return asked;
+  }
+
+  private send(id: number, task: Task): void {
+    this.worker ??= this.start();
     void this.worker.then((worker) => {
       if (this.waiting.has(id)) this.post(worker, { id, task });
       this.expect();
     });
-    return asked;
   }
 
   private async start(): Promise<Worker> {
@@ -87,6 +90,7 @@ export class Engine {
     const own = this.code.trim() ? wrapped(this.code, first) : "";
     const url = URL.createObjectURL(new Blob([script, own], { type: "text/javascript" }));
     const worker = new Worker(url);
+    setTimeout(() => URL.revokeObjectURL(url), 10_000); // it is loaded by then
     worker.onmessage = ({ data }: MessageEvent<FromWorker>) => this.receive(data);
     worker.onerror = (event) => {
       const line = event.lineno - first + 1;
@@ -122,19 +126,21 @@ export class Engine {
       this.settle(data.id)?.resolve(data.answer as never);
     } else {
       this.settle(data.id)?.reject(new Error(data.failure));
-      if (data.fatal) this.restart();
+      if (!data.fatal) return;
+      this.stop();
+      for (const [id, { task }] of this.waiting) this.send(id, task);
     }
   }
 
   private fail(text: string): void {
     for (const id of [...this.waiting.keys()]) this.settle(id)?.reject(new Error(text));
-    this.restart();
+    this.stop();
   }
 
-  private restart(): void {
+  private stop(): void {
     clearTimeout(this.timer);
-    void this.worker.then((worker) => worker.terminate());
-    this.worker = this.start();
+    void this.worker?.then((worker) => worker.terminate());
+    this.worker = null;
   }
 }
 
@@ -150,6 +156,11 @@ export class Pool {
 
   close(): void {
     for (const engine of this.engines) engine.close();
+  }
+
+  /** Whether a task of it waits or runs. */
+  get isBusy(): boolean {
+    return this.engines.some(({ load }) => load > 0);
   }
 
   /** The worker with the least to do; a new one if all are busy and there may be more. */

@@ -119,15 +119,15 @@ function number(value: unknown, what: string, method: string, isValid: (value: n
   return value;
 }
 
-/** Writes the control parameters of an object into the first places. */
+/** Writes the control parameters of an object into the first places, of which the first has the time. */
 function writeControl(object: Named, facts: Facts, method: string): void {
+  const after = method === "on_timer" ? Number(facts[0]) : -1;
   const window = "a window is a finite number of packets, 1 or more";
   facts[0] = number(object["cwnd"], "cwnd", method, (value) => value >= 1 && value < Infinity, window);
   facts[1] = number(object["ssthresh"], "ssthresh", method, (value) => value >= 1, "a threshold is 1 packet or more, or Infinity");
   const [rate, timer] = [object["pacing_rate"], object["timer"] ?? null];
   const pacing = "a pacing rate is a finite number of bytes/s above 0, or null";
   facts[2] = rate === null ? NaN : number(rate, "pacing_rate", method, (value) => value > 0 && value < Infinity, pacing);
-  const after = method === "on_timer" ? Number(facts[4]) : -1;
   const time = "a timer is null or a time in s; after on_timer, later than the current time";
   facts[3] = timer === null ? NaN : number(timer, "timer", method, (value) => value > after && value < 1e9, time);
 }
@@ -167,8 +167,7 @@ function invoke({ object, path, ack, values }: Entry, method: string, facts: Fac
       return;
     case "on_timer":
       object["timer"] = null;
-      facts[4] = facts[0] ?? 0; // the place of a fact that the method has read by then
-      call.call(object, fillPath(path, Float64Array.from(facts)));
+      call.call(object, fillPath(path, facts));
       break;
     case "on_ack":
       call.call(object, fillPath(path, facts), fillAck(ack, facts));

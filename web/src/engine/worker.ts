@@ -1,6 +1,7 @@
 /** The engine in a worker: one task at a time, in slices, so that it can be cancelled. */
 
 import * as engine from "engine";
+import { classesOf } from "./classes";
 import { adopt, forget, provide } from "./own";
 import type { Checked, Facts, FromWorker, Hops, Output, Source, Table, Task, ToWorker } from "./protocol";
 
@@ -155,11 +156,6 @@ async function work(id: number, task: Task): Promise<void> {
     }
   }
   cancelled.delete(id);
-}
-
-/** The names of the classes in a user's code. */
-function classesOf(code: string): string[] {
-  return [...code.matchAll(/^\s*class\s+(\w+)/gm)].map(([, name]) => name ?? "");
 }
 
 // The user's code follows this script in the same worker; it finds these.

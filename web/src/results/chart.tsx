@@ -221,7 +221,7 @@ function draw(element: HTMLElement, latest: () => Props, tell: (said: string) =>
     const left = made.cursor.left ?? -1;
     if (left >= 0 && !panel.durations) latest().pick(made.posToVal(left, "x"));
   });
-  made.over.addEventListener("dblclick", () => panel.durations || latest().zoom([0, latest().panel.t.at(-1) ?? 1]));
+  made.over.addEventListener("dblclick", () => panel.durations || latest().zoom([0, Infinity]));
   return made;
 }
 

@@ -15,7 +15,7 @@ const ROW = 16;
 const escape = (text: string): string =>
   text.replace(/[&<>"]/g, (char) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[char] ?? "");
 
-/** The points of a line in pieces, without gaps, thinned to what can be seen. */
+/** The points of a line in pieces, without gaps. */
 function pieces(t: number[], values: (number | null)[], x: (t: number) => number, y: (v: number) => number, [begin, end]: [number, number]): string[] {
   const found: string[][] = [[]];
   t.forEach((time, at) => {
@@ -62,10 +62,11 @@ const dashed = (dash: number[]): string => (dash.length ? ` stroke-dasharray="${
 /** A panel as an SVG drawing, in the colours of a light page. */
 export function svg(panel: Panel, view: View): string {
   const shown = panel.curves.filter(({ flow }) => !view.hidden.has(flow));
-  const values = shown.flatMap(({ values, high }) => high ?? values).filter((value) => value !== null);
-  const most = panel.most ?? (Math.max(...values, 0) * 1.05 || 1);
   const span = panel.durations ?? view.span;
   const [begin, end] = span;
+  const largest = ({ values, high }: Curve): number =>
+    panel.t.reduce((most, time, at) => (time >= begin && time <= end ? Math.max(most, (high ?? values)[at] ?? 0) : most), 0);
+  const most = panel.most ?? (Math.max(...shown.map(largest), 0) * 1.05 || 1);
   const title = panel.title + (panel.unit && ` (${panel.unit})`);
   const left = Math.max(64, ...(panel.bands ?? []).map(({ name }) => Math.min(widthOf(name) + 18, WIDTH / 3)));
   const { drawn, rows } = keyOf(panel, shown, left + 16 + 7.5 * title.length);
@@ -111,12 +112,16 @@ export function svg(panel: Panel, view: View): string {
   return `<svg xmlns="http://www.w3.org/2000/svg" width="${WIDTH}" height="${height}" viewBox="0 0 ${WIDTH} ${height}" font-family="sans-serif" font-size="11" fill="#1b1f24">${parts.join("")}</svg>\n`;
 }
 
+/** So many lines of a CSV are one text: all of them may be longer than a text can be. */
+const LINES = 10_000;
+
 /** The samples of all flows as CSV, one row for each seed, time and flow. */
-export function csv(checked: Valid, outputs: Output[]): string {
+export function csv(checked: Valid, outputs: Output[]): Blob {
   const [first] = outputs;
-  if (!first) return "";
+  if (!first) return new Blob();
   const names = Object.keys(first.tables["series"] ?? {}).filter((name) => name !== "flow");
-  const lines = [["seed", "flow", "cc", ...names].join(",")];
+  const parts: string[] = [];
+  let lines = [["seed", "flow", "cc", ...names].join(",")];
   const quoted = (text: string): string => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
   for (const { seed, tables } of outputs) {
     const table = tables["series"] ?? {};
@@ -127,9 +132,13 @@ export function csv(checked: Valid, outputs: Output[]): string {
         return Number.isNaN(value) ? "" : value === Infinity ? "inf" : String(value);
       });
       lines.push([seed, quoted(flow?.name ?? ""), quoted(flow?.cc ?? ""), ...cells].join(","));
+      if (lines.length === LINES) {
+        parts.push(`${lines.join("\n")}\n`);
+        lines = [];
+      }
     });
   }
-  return `${lines.join("\n")}\n`;
+  return new Blob([...parts, ...lines.map((line) => `${line}\n`)]);
 }
 
 /** How many pixels of a PNG a unit of the drawing takes. */

@@ -72,6 +72,10 @@ export function linesOf(ccs: string[]): Line[] {
   });
 }
 
+const BBRS = ["bbr", "bbr2", "f-bbr2", "bbr3"];
+/** Whether the `state` of an algorithm is BBR's: that of another one, or of own code, has other numbers. */
+export const isBbr = (cc: string): boolean => BBRS.includes((cc.split("(")[0] ?? "").trim());
+
 /** BBR's states by their number. */
 export const STATES = new Map<number, { name: string; colour: string }>(
   Object.entries(looks.states as Record<string, string[]>).map(([number, [name = "", colour = ""]]) => [

@@ -2,7 +2,7 @@
 
 import type { Output, Scenario, Table, Valid } from "../engine/protocol";
 import { lookOf } from "./columns";
-import { DASHES, linesOf, STATES, styled, styleOf, type Line } from "./looks";
+import { DASHES, isBbr, linesOf, STATES, styled, styleOf, type Line } from "./looks";
 import { competing, jainOverTime } from "./metrics";
 import { rowsBy, throughputs } from "./rates";
 import { survival, transfersOf } from "./transfers";
@@ -161,7 +161,7 @@ export function panelsOf(checked: Valid, outputs: Output[], inner: string): Pane
     flowPanel(looks, outputs, "throughputs", throughput.title, throughput.unit, rates),
   ];
   const [first] = outputs;
-  const bands = first ? states(first, looks) : [];
+  const bands = first ? states(first, looks, scenario) : [];
   if (bands.length) panels.push({ id: "states", title: "BBR's state", unit: outputs.length > 1 ? `seed ${first?.seed}` : "", t: panels[0]?.t ?? [], curves: [], bands });
   panels.push(roundTripPanel(looks, outputs, checked, series("srtt", 1e3)));
   scenario.links.forEach((link, number) => panels.push(queuePanel(outputs, number, link.name, scenario.links.length)));
@@ -247,12 +247,12 @@ function internals(output: Output, name: string, count: number): Lines {
   return sampled(timesOf(output), only(output, name), "value", count, 1);
 }
 
-/** The states of the flows that have any, as spans. */
-function states(output: Output, looks: FlowLook[]): { name: string; spans: Span[] }[] {
+/** The states of BBR's flows, as spans. */
+function states(output: Output, looks: FlowLook[], { flows }: Scenario): { name: string; spans: Span[] }[] {
   const table = only(output, "state");
   return [...rowsBy(table, "flow")].flatMap(([flow, rows]) => {
     const look = looks.find((one) => one.flow === flow);
-    if (!look) return [];
+    if (!look || !isBbr(flows[flow]?.cc ?? "")) return [];
     const spans: Span[] = [];
     for (const row of rows) {
       const [t, state] = [table["t"]?.[row] ?? 0, table["value"]?.[row] ?? 0];
@@ -264,7 +264,9 @@ function states(output: Output, looks: FlowLook[]): { name: string; spans: Span[
   });
 }
 
-/** The internal variables of the runs, without the state, which has a panel. */
-export function innerNames(outputs: Output[]): string[] {
-  return (outputs[0]?.internals ?? []).filter((name) => name !== "state");
+/** The internal variables of the runs; without the state if it is BBR's alone, which has a panel. */
+export function innerNames({ scenario }: Valid, outputs: Output[]): string[] {
+  const [first] = outputs;
+  const isOther = (flow: number): boolean => !isBbr(scenario.flows[flow]?.cc ?? "");
+  return (first?.internals ?? []).filter((name) => name !== "state" || (first && only(first, name)["flow"]?.some(isOther)));
 }

@@ -24,11 +24,11 @@ interface Props {
 export function Results({ checked, outputs, dark, stale, view, show }: Props) {
   const end = checked.scenario.duration_ns / 1e9;
   const zoom = zoomOf(end, view.span, (span) => show({ span }));
-  const chosen = outputs.filter(({ seed }) => seed === view.seed);
+  const chosen = useMemo(() => outputs.filter(({ seed }) => seed === view.seed), [outputs, view.seed]);
   const shown = chosen.length ? chosen : outputs;
-  const names = innerNames(outputs);
+  const names = useMemo(() => innerNames(checked, outputs), [checked, outputs]);
   const variable = names.includes(view.variable) ? view.variable : "";
-  const panels = useMemo(() => panelsOf(checked, shown, variable), [checked, outputs, view.seed, variable]);
+  const panels = useMemo(() => panelsOf(checked, shown, variable), [checked, shown, variable]);
   const { hidden } = view;
   const lastOverTime = panels.findLastIndex(({ durations }) => !durations);
   return (

@@ -1,5 +1,6 @@
 /** What flows and links achieved, as `dumbbell run` and `compare` print it. */
 
+import { useMemo } from "preact/hooks";
 import type { Output, Valid } from "../engine/protocol";
 import { columnsOf, lookOf, type Column } from "./columns";
 import { alike } from "./format";
@@ -138,7 +139,7 @@ function Transfers({ checked, outputs, summaries }: { checked: Valid; outputs: O
 const startsOf = ({ scenario }: Valid): Set<number> => new Set(scenario.flows.map(({ start_ns }) => start_ns ?? 0));
 
 export function Tables({ checked, outputs }: { checked: Valid; outputs: Output[] }) {
-  const summaries = outputs.map((output) => summarise(output, checked.scenario));
+  const summaries = useMemo(() => outputs.map((output) => summarise(output, checked.scenario)), [checked, outputs]);
   const { links } = checked.scenario;
   const rows = groupsOf(checked).map((group) => ({
     head: <FlowName {...group} colour={dotOf(checked, group.numbers[0] ?? 0)} />,

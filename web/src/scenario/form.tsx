@@ -87,6 +87,7 @@ const STEPS = 200;
 function Slider({ label, value, low, high, shown, zero, disabled, title, set, ...field }: SliderProps) {
   const ratio = Math.log(high / low);
   const at = value < low ? (zero ? -1 : 0) : (Math.log(Math.min(value, high) / low) / ratio) * STEPS;
+  const move = (to: number): void => set(zero && to < 0 ? 0 : Number((low * Math.exp((Math.max(to, 0) / STEPS) * ratio)).toPrecision(2)));
   return (
     <label class="slider" title={title}>
       <span>{label}</span>
@@ -98,16 +99,12 @@ function Slider({ label, value, low, high, shown, zero, disabled, title, set, ..
         value={at}
         disabled={disabled}
         aria-valuetext={shown}
-        onInput={(event) => {
-          const to = Number(event.currentTarget.value);
-          set(zero && to < 0 ? 0 : Number((low * Math.exp((Math.max(to, 0) / STEPS) * ratio)).toPrecision(2)));
-        }}
+        onInput={(event) => move(Number(event.currentTarget.value))}
         onKeyDown={(event) => {
           const by = { ArrowRight: 4, ArrowUp: 4, ArrowLeft: -4, ArrowDown: -4 }[event.key];
-          if (!by) return;
+          if (!by || Number.isNaN(at)) return;
           event.preventDefault();
-          const to = Math.min(Math.max(at + by, zero ? -1 : 0), STEPS);
-          set(zero && to < 0 ? 0 : Number((low * Math.exp((Math.max(to, 0) / STEPS) * ratio)).toPrecision(2)));
+          move(Math.min(Math.max(at + by, zero ? -1 : 0), STEPS));
         }}
       />
       <Field type="text" class="value" aria-label={`${label}, written`} value={shown} disabled={disabled} {...field} />
@@ -202,6 +199,7 @@ function LinkFields({ text, checked, problems, facts, change, at }: Props & { ch
   };
   const field = (...names: string[]) => ({ problems, wrong: problemOf("link", link.name, at, ...names) });
   const loss = typeof keys.loss === "number" ? keys.loss : link.loss_model || link.loss_steps.length ? NaN : link.loss;
+  const isLossDead = Number.isNaN(loss);
   const [aqm = ""] = (keys.aqm ?? "").replace(/^none$/, "").split("(");
   const aqms = valuesOf(facts?.schema ?? {}, "link.aqm").filter((name) => name !== "none"); // tail drop
   return (
@@ -225,7 +223,7 @@ function LinkFields({ text, checked, problems, facts, change, at }: Props & { ch
         write={(value) => set("queue", withUnit(value, "BDP"))}
         {...field("queue")}
       />
-      <Slider label="Loss" title="Of packets at random" value={loss} low={1e-6} high={0.1} zero shown={Number.isNaN(loss) ? (link.loss_model ? "in bursts" : "varies") : loss ? `${short(loss * 100)} %` : "none"} set={(value) => set("loss", value ? `${short(value * 100)} %` : null)} write={(value) => set("loss", value === "none" ? null : withUnit(value, "%"))} {...field("loss")} />
+      <Slider label="Loss" title="Of packets at random" value={loss} low={1e-6} high={0.1} zero shown={loss ? `${short(loss * 100)} %` : "none"} {...(isLossDead ? dead(link.loss_model ? "in bursts" : "varies") : {})} disabled={isLossDead} set={(value) => set("loss", value ? `${short(value * 100)} %` : null)} write={(value) => set("loss", value === "none" ? null : withUnit(value, "%"))} {...field("loss")} />
       <label class="choice">
         <span>Queue management</span>
         <select value={aqm} title={facts?.explanations[aqm]} onChange={(event) => set("aqm", event.currentTarget.value || null)}>
@@ -241,6 +239,9 @@ function LinkFields({ text, checked, problems, facts, change, at }: Props & { ch
   );
 }
 
+/** Whether an algorithm needs what only a UDT receiver reports, as in crates/experiment. */
+const needsUdt = (cc: string): boolean => ["udt", "ar-udt"].includes((cc.split("(")[0] ?? "").trim());
+
 function FlowRow({ text, checked, problems, facts, own, change, at, colour }: Props & { checked: Valid; at: number; colour: string }) {
   const flow = checked.experiment.flow[at];
   if (!flow) return null;
@@ -249,8 +250,10 @@ function FlowRow({ text, checked, problems, facts, own, change, at, colour }: Pr
   const known = [...(facts?.algorithms ?? []), ...own];
   const field = (key: string) => ({ problems, wrong: problemOf("flow", flow.name ?? `flow-${at + 1}`, at, key) });
   const setCc = (cc: string): void => {
-    const transport = cc === "udt" || cc === "ar-udt" ? "udt" : "tcp";
     const next = setKey(text, "flow", at, "cc", cc);
+    // UDT was chosen for another algorithm than its own: it carries the next one too.
+    const isKept = flow.transport === "udt" && !needsUdt(flow.cc);
+    const transport = isKept || needsUdt(cc) ? "udt" : "tcp";
     if (transport === flow.transport) return change(next);
     const without = setKey(next, "flow", at, "transport_options", null);
     change(setKey(without, "flow", at, "transport", transport === "tcp" ? null : transport));

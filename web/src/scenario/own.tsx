@@ -2,6 +2,7 @@
 
 import { javascript } from "@codemirror/lang-javascript";
 import { useState } from "preact/hooks";
+import { classesOf } from "../engine/classes";
 import type { Source } from "../engine/protocol";
 import { Editor } from "./editor";
 import { setKey } from "./text";
@@ -49,10 +50,8 @@ type Base = keyof typeof TEMPLATES;
 
 const NONE: [] = [];
 
-/** The names of the classes in a user's code, as flows name them. */
-export function classesOf(code: string): string[] {
-  return [...code.matchAll(/^\s*class\s+(\w+)/gm)].map(([, name]) => `own.js:${name ?? ""}`);
-}
+/** The algorithms of a user's code, as flows name them. */
+export const algorithmsOf = (code: string): string[] => classesOf(code).map((name) => `own.js:${name}`);
 
 export function OwnCode({ source, change }: { source: Source; change: (source: Source) => void }) {
   const [base, setBase] = useState<Base>("WindowRule");
@@ -76,7 +75,7 @@ export function OwnCode({ source, change }: { source: Source; change: (source: S
   }
   return (
     <details open>
-      <summary>Your algorithm: {classesOf(source.code).join(", ") || "no class yet"}</summary>
+      <summary>Your algorithm: {algorithmsOf(source.code).join(", ") || "no class yet"}</summary>
       <Editor label="Your algorithm (JavaScript)" text={source.code} extensions={javascript()} facts={null} problems={NONE} change={(code) => change({ ...source, code })} />
     </details>
   );

@@ -11,16 +11,17 @@ interface Span {
 
 const HEADER = /^\s*\[/;
 
-/** Where a header, or a key and its value, ends, which may be lines below, and the comment after it. */
-function statementAt(lines: string[], first: number): { end: number; note: string } {
+/** Where a header, or a key and its value, ends, which may be lines below, and the comment after it; `isOpen` if it does not end. */
+function statementAt(lines: string[], first: number): { end: number; note: string; isOpen: boolean } {
   let [depth, quote] = [0, ""];
   for (let line = first; line < lines.length; line += 1) {
+    const text = lines[line] ?? "";
     let note = "";
-    for (const { 0: token, index } of (lines[line] ?? "").matchAll(/\\.|"""|'''|["'[\]{}]|\s*#/g)) {
+    for (const { 0: token, index } of text.matchAll(/\\.|"""|'''|["'[\]{}#]/g)) {
       if (quote) {
         if (token === quote) quote = "";
-      } else if (token.endsWith("#")) {
-        note = (lines[line] ?? "").slice(index);
+      } else if (token === "#") {
+        note = text.slice(text.slice(0, index).trimEnd().length);
         break;
       } else if (/^["']/.test(token)) {
         quote = token;
@@ -29,15 +30,24 @@ function statementAt(lines: string[], first: number): { end: number; note: strin
       }
     }
     if (quote.length < 3) quote = "";
-    if (depth <= 0 && !quote) return { end: line + 1, note };
+    if (depth <= 0 && !quote) return { end: line + 1, note, isOpen: false };
   }
-  return { end: first + 1, note: "" }; // it is not closed
+  return { end: first + 1, note: "", isOpen: true };
 }
 
-/** The lines in which statements begin. */
+/** The lines in which statements begin. After one that does not end, each line counts as one: to search on from each takes quadratic time. */
 function beginnings(lines: string[], from: number, to: number): number[] {
   const found: number[] = [];
-  for (let at = from; at < to; at = statementAt(lines, at).end) found.push(at);
+  let isOpen = false;
+  for (let at = from; at < to; ) {
+    found.push(at);
+    if (isOpen) {
+      at += 1;
+      continue;
+    }
+    const statement = statementAt(lines, at);
+    [at, isOpen] = [statement.end, statement.isOpen];
+  }
   return found;
 }
 
@@ -121,7 +131,10 @@ function addOptions(lines: string[], key: string, value: Value): void {
   if (inline < 0) return void lines.splice(top.end, 0, "[stack_options]", `${key} = ${toToml(value)}`, "");
   const entry = new RegExp(`\\b${key}\\s*=\\s*("[^"]*"|[^,}]*)`);
   const [line, set] = [lines[inline] ?? "", `${key} = ${toToml(value)}`];
-  lines[inline] = entry.test(line) ? line.replace(entry, `${set} `) : line.replace(/\s*\}/, `, ${set} }`);
+  const end = line.indexOf("}");
+  const before = line.slice(0, Math.max(end, 0)).trimEnd();
+  if (entry.test(line)) lines[inline] = line.replace(entry, `${set} `);
+  else if (end >= 0) lines[inline] = `${before}${before.endsWith("{") ? "" : ","} ${set} ${line.slice(end)}`;
 }
 
 /** Adds a [[flow]] at the end of the flows. */

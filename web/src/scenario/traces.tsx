@@ -8,7 +8,7 @@ const MOST = 1_000_000;
 
 export function Traces({ source, change }: { source: Source; change: (source: Source) => void }) {
   const [refused, refuse] = useState("");
-  const named = [...source.toml.matchAll(/^\s*(?:trace|app_rates)\s*=\s*"([^"]+)"/gm)].map(([, name]) => name ?? "");
+  const named = [...source.toml.matchAll(/^[ \t]*(?:trace|app_rates)[ \t]*=[ \t]*"([^"\n]+)"/gm)].map(([, name]) => name ?? "");
   if (!named.length) return null;
   const add = async (name: string, file: File): Promise<void> => {
     refuse("");

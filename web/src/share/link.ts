@@ -114,6 +114,10 @@ export async function pack(source: Source, view: View): Promise<string> {
   return MARK + toBase64(await through(bytes, new CompressionStream("deflate-raw"), Infinity)) + viewText(view);
 }
 
+const isText = (value: unknown): value is string => typeof value === "string";
+const isTexts = (value: unknown): value is Record<string, string> =>
+  typeof value === "object" && value !== null && !Array.isArray(value) && Object.values(value).every(isText);
+
 /** The scenario of a fragment; null if it has none. Throws a sentence if it is damaged. */
 export async function unpack(fragment: string): Promise<Source | null> {
   const at = fragment.indexOf("lab=");
@@ -130,8 +134,7 @@ export async function unpack(fragment: string): Promise<Source | null> {
     if (error instanceof Error && error.message.startsWith("the link holds")) throw error;
     throw new Error("the link is damaged: a part of it is missing or was changed");
   }
-  const { toml, code = "", traces = {}, beside = "" } = (content ?? {}) as Partial<Source>;
-  const texts = [toml, code, beside, ...Object.values(traces ?? {})];
-  if (!texts.every((one) => typeof one === "string")) throw new Error("the link holds no scenario");
-  return { toml: toml as string, code, traces, beside };
+  const { toml, code = "", traces = {}, beside = "" } = (content ?? {}) as Partial<Record<keyof Source, unknown>>;
+  if (!isText(toml) || !isText(code) || !isText(beside) || !isTexts(traces)) throw new Error("the link holds no scenario");
+  return { toml, code, traces, beside };
 }

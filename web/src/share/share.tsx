@@ -70,8 +70,17 @@ function Links({ fragment, title, hasCode }: { fragment: string; title: string; 
 export function Share({ source, view, checked, outputs, close }: Props) {
   const [fragment, setFragment] = useState<string | null>(null);
   useEffect(() => void pack(source, view).then(setFragment), [source, view]);
+  const [failure, fail] = useState("");
   const title = checked?.experiment.title ?? "";
   const name = fileName(title);
+  const saveSamples = (): void => {
+    fail("");
+    try {
+      if (checked) save(`${name}.csv`, csv(checked, outputs), "text/csv");
+    } catch (error) {
+      fail(`The samples were not saved: ${error instanceof Error ? error.message : String(error)}.`);
+    }
+  };
   return (
     <section class="share" aria-label="Share" onKeyDown={(event) => event.key === "Escape" && close()}>
       <div class="row">
@@ -91,10 +100,11 @@ export function Share({ source, view, checked, outputs, close }: Props) {
         <button type="button" onClick={() => save(`${name}.toml`, source.toml, "application/toml")}>
           Save the file (TOML)
         </button>
-        <button type="button" disabled={!checked || !outputs.length} onClick={() => checked && save(`${name}.csv`, csv(checked, outputs), "text/csv")}>
+        <button type="button" disabled={!checked || !outputs.length} onClick={saveSamples}>
           Save the samples (CSV)
         </button>
       </div>
+      {failure && <p class="problems" role="alert">{failure}</p>}
       <p class="soft small">For notes: a link in Markdown to a lab.html beside them, which dumbbell lab --file lab.html writes. Each figure is saved as SVG or PNG by the buttons above it.</p>
     </section>
   );

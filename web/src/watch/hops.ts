@@ -24,56 +24,70 @@ function stayOf({ scenario }: Valid, rtt: number): number {
 
 interface Loaded {
   hops: Hops | null;
-  /** When packets are dropped in the whole run, s; empty before the first hops. */
-  drops: Float64Array;
+  /** When packets are dropped in the whole run, s; null before the first hops. */
+  drops: Float64Array | null;
   /** What is said of the animation. */
   said: string;
   say: (said: string) => void;
   /** Loads the hops at a moment unless they are there. */
   need: (at: number) => void;
+  /** Whether hops are missing: they are being loaded, or could not be. */
+  isWaiting: () => boolean;
 }
 
 /** The hops of a run, from those at `time` on. */
 export function useHops(engine: () => Engine, checked: Valid, source: Source, seed: number, time: number): Loaded {
   const [hops, setHops] = useState<Hops | null>(null);
   const [said, say] = useState("");
-  const drops = useRef<Float64Array>(new Float64Array());
+  /** The same as `hops`, without waiting for the page to be drawn. */
+  const loaded = useRef<Hops | null>(null);
+  const drops = useRef<Float64Array | null>(null);
   const abort = useRef<AbortController | null>(null);
+  /** The moment whose hops are missing. */
   const wanted = useRef<number | null>(null);
   const rtt = longestRtt(checked);
   const stay = stayOf(checked, rtt);
 
+  const show = (found: Hops | null): void => {
+    wanted.current = null;
+    loaded.current = found;
+    setHops(found);
+  };
   const load = (at: number): void => {
     if (wanted.current !== null && Math.abs(wanted.current - at) < 1e-9) return;
     wanted.current = at;
     abort.current?.abort();
-    abort.current = new AbortController();
+    const controller = new AbortController();
+    abort.current = controller;
     say("Running to this moment …");
     const sample = Math.min(checked.scenario.sample_ns / 1e9, Math.max(checked.scenario.duration_ns / 1e9 / 20_000, rtt / 20));
-    const task = { kind: "watch" as const, source, seed, from: at, lead: stay + 0.5 * rtt + 0.2, sample, allDrops: drops.current.length === 0 };
-    engine().ask(task, { signal: abort.current.signal }).then(
+    const task = { kind: "watch" as const, source, seed, from: at, lead: stay + 0.5 * rtt + 0.2, sample, allDrops: drops.current === null };
+    engine().ask(task, { signal: controller.signal }).then(
       (found) => {
-        if (found.drops.length) drops.current = found.drops;
-        wanted.current = null;
-        setHops(found);
+        drops.current ??= found.drops;
+        show(found);
         say("");
       },
       (error: Error) => {
-        wanted.current = null;
         if (!(error instanceof Cancelled)) say(error.message);
       },
     );
   };
 
   useEffect(() => {
-    drops.current = new Float64Array();
-    setHops(null);
+    drops.current = null;
+    show(null);
     load(time);
     return () => abort.current?.abort();
   }, [source, seed]);
 
   const need = (at: number): void => {
-    if (!hops || at < hops.from + (hops.from > 0 ? stay : 0) || at > hops.until) load(at);
+    const there = loaded.current;
+    if (!there || at < there.from + (there.from > 0 ? stay : 0) || at > there.until) return load(at);
+    if (wanted.current === null) return;
+    abort.current?.abort();
+    wanted.current = null;
+    say("");
   };
-  return { hops, drops: drops.current, said, say, need };
+  return { hops, drops: drops.current, said, say, need, isWaiting: () => wanted.current !== null };
 }

@@ -86,7 +86,8 @@ export function Strip({ checked, hops, time, span, seek, dark, colours }: Props)
 function row(ctx: CanvasRenderingContext2D, number: number, title: string, lines: Line[], { width, begin, span }: Shown): void {
   const [top, height] = [number * HEIGHT + 8, HEIGHT - 16];
   const visible = lines.map((line) => ({ ...line, rows: window_(line, begin, begin + span) }));
-  const most = Math.max(1, ...visible.flatMap(({ rows, values }) => rows.map((at) => values?.[at] ?? 0).filter(Number.isFinite))) * 1.1;
+  const finite = visible.flatMap(({ rows, values }) => rows.map((at) => values?.[at] ?? 0).filter(Number.isFinite));
+  const most = finite.reduce((a, b) => Math.max(a, b), 1) * 1.1;
   ctx.fillStyle = variable("--soft");
   ctx.textAlign = "right";
   ctx.textBaseline = "middle";

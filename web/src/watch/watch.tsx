@@ -70,7 +70,7 @@ export function Watch({ engine, checked, source, seed, which, from, dark, moved,
   const [speed, setSpeed] = useState(() => Math.min(rtt / 4, 1));
   const [time, setTime] = useState(() => Math.min(from || firstMoment(checked, rtt), duration));
   const now = useRef(time);
-  const { hops, drops, said, say, need } = useHops(engine, checked, source, seed, time);
+  const { hops, drops, said, say, need, isWaiting } = useHops(engine, checked, source, seed, time);
   const film = useMemo(() => (hops ? new Film(hops, checked.scenario) : null), [hops]);
   const colours = useMemo(() => packetColours(checked).map(themed), [checked, dark]);
 
@@ -86,10 +86,12 @@ export function Watch({ engine, checked, source, seed, which, from, dark, moved,
     seek(to);
   };
   usePlay(playing, film, speed, (by) => {
+    if (isWaiting()) return;
     if (now.current + by >= duration) play(false);
     seek(now.current + by);
   });
   const jump = (): void => {
+    if (!drops) return;
     const next = drops.find((at) => at > time + 1e-6 + 0.5 * speed);
     if (next === undefined) return say(drops.length ? "No loss comes after this moment." : "No packet is lost in this run.");
     say("");
@@ -100,6 +102,7 @@ export function Watch({ engine, checked, source, seed, which, from, dark, moved,
     const drawn = canvas.current;
     if (drawn) save(`${fileName(checked.experiment.title)}-path.png`, await pixels(drawn, drawn.width, drawn.height, variable("--paper")), "image/png");
   };
+  const savePicture = (): void => void picture().catch((error: Error) => say(error.message));
 
   return (
     <section class="watch" aria-label="Animation of the path">
@@ -114,7 +117,7 @@ export function Watch({ engine, checked, source, seed, which, from, dark, moved,
         <button type="button" onClick={() => stopAt(time - rtt / 40)} aria-label="A step back">◂ Step</button>
         <button type="button" onClick={() => stopAt(time + rtt / 40)} aria-label="A step forward">Step ▸</button>
         <button type="button" onClick={jump}>Next loss</button>
-        <button type="button" onClick={() => void picture()} disabled={!film}>Save as PNG</button>
+        <button type="button" onClick={savePicture} disabled={!film}>Save as PNG</button>
         <Speed speed={speed} change={setSpeed} />
       </div>
       <label class="slider time">
