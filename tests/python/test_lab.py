@@ -250,6 +250,14 @@ def test_browsers_ask_for_port_80_without_its_number() -> None:
     assert _names(8000) == {f"{HOST}:8000", "localhost:8000"}
 
 
+def test_reports_do_not_link_to_algorithms_that_the_page_lacks() -> None:
+    experiment = Experiment.load(ROOT / "examples/two-flows.toml")
+    assert fragment_of(experiment)
+    for name in ("c4", "proteus(mode=hybrid)"):
+        flows = [experiment.flows[0].replace(cc=name), *experiment.flows[1:]]
+        assert not fragment_of(experiment.replace(flows=flows))
+
+
 def test_reports_link_to_media_over_rtp_in_the_page() -> None:
     assert fragment_of(Experiment.load(ROOT / "examples/media.toml"))
 

@@ -19,7 +19,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// Internal module: use the package `dumbbell`.
 #[pymodule]
 mod _core {
-    use dumbbell_cc::NAMES;
+    use dumbbell_cc::{NAMES, OPTIONAL_NAMES};
     use dumbbell_experiment::{algorithm, bulk, options, quic, rtp};
     use dumbbell_tcp::{Scheduler, Stack};
     use dumbbell_udt::TransportOptions;
@@ -61,6 +61,12 @@ mod _core {
     #[pyfunction]
     fn algorithms() -> Vec<&'static str> {
         NAMES.to_vec()
+    }
+
+    /// Those of them that the laboratory's page leaves out.
+    #[pyfunction]
+    fn algorithms_not_in_page() -> Vec<&'static str> {
+        OPTIONAL_NAMES.to_vec()
     }
 
     /// Checks the name and the options of an algorithm.

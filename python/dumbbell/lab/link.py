@@ -10,10 +10,11 @@ import zlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from dumbbell import _core
 from dumbbell.errors import DumbbellError
 
 if TYPE_CHECKING:
-    from dumbbell.experiment.model import Experiment
+    from dumbbell.experiment.model import Experiment, Flow
 
 MOST_BYTES: Final = 2_000_000
 """The size of the largest scenario in a link."""
@@ -52,14 +53,21 @@ def fragment_of(experiment: Experiment) -> str:
     """The fragment of an experiment with its first seed, so that the page has a result soon.
 
     Empty if the page cannot run it, because an algorithm is in Python or it lacks a flow's
-    transport, or if it would be long.
+    algorithm or transport, or if it would be long.
     """
-    if any(":" in flow.cc or flow.transport not in _TRANSPORTS for flow in experiment.flows):
+    if not all(map(_has, experiment.flows)):
         return ""
     seeds = experiment.seeds
     first = experiment.replace(seeds=1 if isinstance(seeds, int) else seeds[:1])
     fragment = to_fragment(Shared(first.to_toml()))
     return fragment if len(fragment) <= _LONG else ""
+
+
+def _has(flow: Flow) -> bool:
+    """Whether the page has the algorithm and the transport of a flow."""
+    name = flow.cc.partition("(")[0].strip()
+    is_there = ":" not in flow.cc and name not in _core.algorithms_not_in_page()
+    return is_there and flow.transport in _TRANSPORTS
 
 
 def is_link(text: str) -> bool:
