@@ -385,7 +385,6 @@ mod tests {
                 packets: &[packet],
                 bytes_newly_acked: 1200,
                 bytes_in_flight: 6000,
-                rtt: Some(Span::from_millis(50)),
                 srtt: Some(Span::from_millis(50)),
             });
         }
@@ -411,7 +410,6 @@ mod tests {
             packets: &[],
             bytes_newly_acked: 1200,
             bytes_in_flight: 6000,
-            rtt: Some(Span::from_millis(50)),
             srtt: Some(Span::from_millis(50)),
         };
         scream.increase(&feedback, 1.0);
