@@ -114,12 +114,18 @@ impl<S: Stack> Sender<S> {
                     self.completed = Some(now);
                 }
                 Event::Lost(reason) => {
+                    self.failure = (!self.is_over()).then_some((now, reason));
                     self.phase = TransferState::Lost;
-                    self.failure = Some((now, reason));
                 }
                 Event::Finished | Event::Readable => {}
             }
         }
+    }
+
+    /// Whether all that was to be sent is acknowledged: the connection then idles until it times out.
+    fn is_over(&self) -> bool {
+        let is_written = self.phase == TransferState::Finished;
+        is_written && (self.completed.is_some() || self.settings.observed.get().in_flight == 0)
     }
 
     /// Runs the timers. The stacks do not count probe timeouts (PTO; RFC 9002, section 6.2). One has

@@ -46,8 +46,12 @@ impl MakeEndpoints for Quic {
         if !stacks.contains(&spec.stack.as_str()) {
             return Err(invalid("stack", &spec.stack, format!("one of {}", stacks.join(", "))));
         }
-        QuicOptions::parse(&spec.options)
+        let options = QuicOptions::parse(&spec.options)
             .map_err(|(value, valid)| invalid("transport_options", value, valid))?;
+        if options.datagrams && flow.write_rates().is_empty() {
+            let valid = "datagrams with app_rate_bps or app_rates, as nothing else limits them";
+            return Err(invalid("transport_options", "datagrams", valid));
+        }
         if native(&spec.stack, &flow.cc)?.is_some() || flow.algorithm_factory.is_some() {
             return Ok(());
         }

@@ -60,15 +60,14 @@ impl EndpointLog for Log {
 /// Copies records, one a line, each after a record separator (RFC 7464), as version 0.3 has them.
 fn copy_as_0_3(mut log: impl BufRead, out: &mut dyn Write) -> io::Result<()> {
     let mut line = String::new();
-    let mut has_seconds = false;
+    let mut is_later = false;
     while log.read_line(&mut line)? > 0 {
         let mut record: Map<String, Value> = serde_json::from_str(line.trim_matches(SEPARATOR))?;
         if record.contains_key("trace") {
-            // quinn, whose logs are of version 0.3, has RTTs in seconds, not milliseconds.
-            has_seconds = record.contains_key("qlog_version");
+            is_later = record.contains_key("file_schema");
             convert_header(&mut record);
         } else {
-            convert_event(&mut record, has_seconds);
+            convert_event(&mut record, is_later);
         }
         write!(out, "{SEPARATOR}")?;
         serde_json::to_writer(&mut *out, &record)?;
@@ -99,9 +98,10 @@ fn convert_header(header: &mut Map<String, Value>) {
     }
 }
 
-/// Gives an event its name in version 0.3, its packet the size where qvis looks for it, and its RTTs
-/// the unit ms.
-fn convert_event(event: &mut Map<String, Value>, has_seconds: bool) {
+/// Gives an event its name in version 0.3, its packet the size where qvis looks for it, and its metrics
+/// the units of qlog, ms and bits/s: quinn, whose logs are of version 0.3, has RTTs in seconds, and noq,
+/// whose are of a later draft, pacing rates in bytes/s.
+fn convert_event(event: &mut Map<String, Value>, is_later: bool) {
     let later = event.get("name").and_then(Value::as_str);
     if let Some(name) = later.and_then(|name| name.strip_prefix("quic:")).map(name_in_0_3) {
         event.insert("name".to_owned(), name.into());
@@ -113,9 +113,12 @@ fn convert_event(event: &mut Map<String, Value>, has_seconds: bool) {
         data.insert("raw".to_owned(), json!({ "length": length }));
     }
     for key in ["min_rtt", "smoothed_rtt", "latest_rtt", "rtt_variance"] {
-        if has_seconds && let Some(seconds) = data.get(key).and_then(Value::as_f64) {
+        if !is_later && let Some(seconds) = data.get(key).and_then(Value::as_f64) {
             data.insert(key.to_owned(), (seconds * 1e3).into());
         }
+    }
+    if is_later && let Some(rate) = data.get("pacing_rate").and_then(Value::as_u64) {
+        data.insert("pacing_rate".to_owned(), rate.saturating_mul(8).into());
     }
 }
 

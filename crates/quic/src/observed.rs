@@ -56,6 +56,7 @@ impl Observations {
         lost_bytes: u64,
     ) {
         self.losses += u64::from(lost_bytes > 0);
+        self.in_flight = self.in_flight.saturating_sub(lost_bytes);
         if self.recovery_start.is_none_or(|start| sent > start) {
             self.recovery_start = Some(now);
             self.recoveries += 1;
@@ -89,6 +90,15 @@ impl Shared {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lost_packets_are_not_in_flight() {
+        let (mut seen, start) = (Observations::default(), Instant::now());
+        (0..3).for_each(|_| seen.on_sent(start, 1200));
+        seen.on_end_acks(start, 2400);
+        seen.on_congestion_event(start, start, false, 1200);
+        assert_eq!(seen.in_flight, 1200);
+    }
 
     #[test]
     fn losses_of_packets_sent_before_a_recovery_are_part_of_it() {

@@ -234,6 +234,23 @@ fn a_connection_that_is_idle_for_too_long_is_reported() {
 }
 
 #[test]
+fn a_connection_that_has_sent_everything_may_time_out() {
+    for stack in STACK_NAMES {
+        for (keys, datagrams) in [
+            (json!({"bytes": 500_000}), false),
+            (json!({"stop_ns": 1_000_000_000}), false),
+            (json!({"stop_ns": 1_000_000_000, "app_rate_bps": 1e6}), true),
+        ] {
+            let mut flow = cubic(stack, keys);
+            flow["external"]["options"] =
+                json!({"idle_timeout_ns": 1_000_000_000, "datagrams": datagrams});
+            let output = run(Link::default(), json!([flow]), 5);
+            assert_eq!(output.failures, [], "{stack} {datagrams}");
+        }
+    }
+}
+
+#[test]
 fn datagrams_are_counted_and_not_repeated() {
     for stack in STACK_NAMES {
         let mut flow = cubic(stack, json!({"app_rate_bps": 1e6}));
@@ -267,10 +284,12 @@ fn what_a_stack_does_not_have_is_refused_with_what_there_is() {
     };
     let options =
         json!({"external": {"transport": "quic", "stack": "noq", "options": {"initial_mtu": 1}}});
+    let datagrams = json!({"external": {"transport": "quic", "stack": "quinn", "options": {"datagrams": true}}});
     for (stack, cc, keys, part) in [
         ("quiche", "quinn:cubic", json!({}), "stack cannot be quiche; it takes one of quinn, noq"),
         ("quinn", "quinn:vegas", json!({}), "it takes quinn: and one of cubic, reno, bbr"),
         ("quinn", "noq:bbr3", json!({}), "it takes an algorithm of the flow's stack, quinn"),
+        ("quinn", "quinn:cubic", datagrams, "it takes datagrams with app_rate_bps or app_rates"),
         ("noq", "noq:cubic", options, "cannot be 1; it takes initial_mtu from 1200 to 1452"),
     ] {
         let error = error(stack, cc, keys);

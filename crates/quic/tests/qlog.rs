@@ -114,3 +114,20 @@ fn the_qlog_has_what_qvis_asks_for() {
         assert!(last.is_some_and(|rtt| (20.0..200.0).contains(&rtt)), "{stack}: {last:?}");
     }
 }
+
+#[test]
+fn pacing_rates_of_the_qlog_are_in_bits_per_second() {
+    // As quic-events-12 has them. The link has 20 Mbit/s.
+    for cc in ["quinn:bbr", "noq:bbr3", "bbr3"] {
+        for stack in ["quinn", "noq"].into_iter().filter(|own| cc.starts_with(own) || cc == "bbr3")
+        {
+            let mut flow = flow(stack, cc);
+            flow["log"] = json!(true);
+            let records = records(&run(Link::default(), json!([flow]), 5));
+            let metrics = events(&records, "recovery:metrics_updated");
+            let mut rates = metrics.iter().filter_map(|(_, data)| data["pacing_rate"].as_f64());
+            let last = rates.next_back().expect("a rate");
+            assert!((5e6..80e6).contains(&last), "{stack} {cc}: {last}");
+        }
+    }
+}

@@ -29,6 +29,7 @@ struct Record {
     /// Number of the first one.
     seq: u64,
     packets: u32,
+    bytes: u64,
     /// How many are neither acknowledged nor lost.
     outstanding: u32,
     info: PacketInfo,
@@ -62,6 +63,9 @@ pub(crate) struct Adapter {
     is_established: bool,
     /// When the current or last recovery episode began.
     recovery_start: Option<Time>,
+    /// What this was before an episode that a loss began, until the loss proves spurious.
+    #[cfg(feature = "noq")]
+    prior_recovery_start: Option<Option<Time>>,
     initial_window: f64,
     /// What the pacing rate allows to leave, bytes, and when it was computed.
     tokens: f64,
@@ -95,6 +99,8 @@ impl Adapter {
             prior_in_flight: 0,
             is_established: false,
             recovery_start: None,
+            #[cfg(feature = "noq")]
+            prior_recovery_start: None,
             initial_window,
             tokens: BURST * f64::from(mtu),
             tokens_at: Time::ZERO,
@@ -149,12 +155,14 @@ impl Adapter {
         self.tokens_at = now;
     }
 
-    /// `bytes` were sent in one datagram or several.
+    /// `bytes` were sent in one datagram or several. quinn reports those with acknowledgements alone
+    /// too, which are never acknowledged: neither the debt nor the records may grow with them.
     pub(crate) fn on_sent(&mut self, now: Instant, bytes: u64) {
         self.flush();
         let (now, packets) = (self.time(now), self.packets_of(bytes).max(1));
         self.path.now = now;
-        self.tokens -= bytes as f64;
+        self.tokens = (self.tokens - bytes as f64).max(-BURST * f64::from(self.path.mss));
+        self.forget_beyond_window(now);
         let from_idle = self.path.in_flight == 0;
         let app_limited = self.sampler.is_app_limited();
         let outstanding = self.path.in_flight;
@@ -163,12 +171,20 @@ impl Adapter {
         match self.records.back_mut().filter(|last| last.sent_at == now) {
             Some(last) => {
                 last.packets += packets;
+                last.bytes += bytes;
                 last.outstanding += packets;
                 last.info.send_state.in_flight = info.send_state.in_flight;
             }
             None => {
                 let outstanding = packets;
-                self.records.push_back(Record { sent_at: now, seq, packets, outstanding, info });
+                self.records.push_back(Record {
+                    sent_at: now,
+                    seq,
+                    packets,
+                    bytes,
+                    outstanding,
+                    info,
+                });
             }
         }
         self.set_in_flight(self.in_flight + bytes);
@@ -250,10 +266,28 @@ impl Adapter {
         self.path.min_rtt = Some(self.path.min_rtt.map_or(rtt, |min| min.min(rtt)));
     }
 
+    /// Two round-trip times.
+    fn record_age(&self) -> Span {
+        self.path.srtt.map_or(Span::from_secs(1), |srtt| srtt * 2)
+    }
+
+    /// Forgets old packets as long as more than a window is in flight. The stack sends less than that,
+    /// so the others were not in flight.
+    fn forget_beyond_window(&mut self, now: Time) {
+        let (window, age) = (self.window(), self.record_age());
+        while self.in_flight > window
+            && let Some(first) = self.records.front().filter(|one| now.since(one.sent_at) > age)
+        {
+            let left = first.bytes * u64::from(first.outstanding) / u64::from(first.packets);
+            self.set_in_flight(self.in_flight.saturating_sub(left));
+            self.records.pop_front();
+        }
+    }
+
     /// Forgets packets that were acknowledged, and those that must be lost: they are older than the
     /// newest acknowledged one by two round-trip times.
     fn prune(&mut self, newest: Option<Time>) {
-        let age = self.path.srtt.map_or(Span::from_secs(1), |srtt| srtt * 2);
+        let age = self.record_age();
         while let Some(first) = self.records.front() {
             let is_old = newest.is_some_and(|newest| newest.since(first.sent_at) > age);
             if first.outstanding > 0 && !is_old {
@@ -342,6 +376,10 @@ impl Adapter {
         if self.recovery_start.is_some_and(|start| sent <= start) {
             return false;
         }
+        #[cfg(feature = "noq")]
+        {
+            self.prior_recovery_start = (state == CaState::Recovery).then_some(self.recovery_start);
+        }
         self.recovery_start = Some(now);
         self.path.ca_state = state;
         if let Some(pending) = &mut self.pending {
@@ -350,10 +388,13 @@ impl Adapter {
         true
     }
 
-    /// The last episode was spurious.
+    /// The losses of the last episode were spurious. It never began.
     #[cfg(feature = "noq")]
     pub(crate) fn on_spurious(&mut self) {
         self.flush();
+        if let Some(prior) = self.prior_recovery_start.take() {
+            self.recovery_start = prior;
+        }
         self.path.ca_state = CaState::Open;
         self.algorithm.on_spurious_loss(&self.path);
         self.update();

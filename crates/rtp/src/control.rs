@@ -31,9 +31,7 @@ pub struct Feedback<'a> {
     pub bytes_newly_acked: u64,
     /// Bytes between the highest packet that was acknowledged and the highest that was sent.
     pub bytes_in_flight: u64,
-    /// Latest round-trip time, without the time for which the receiver held the report back.
-    pub rtt: Option<Span>,
-    /// Smoothed round-trip time (RFC 6298).
+    /// Smoothed round-trip time (RFC 6298), without the time for which the receiver held reports back.
     pub srtt: Option<Span>,
 }
 

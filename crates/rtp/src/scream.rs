@@ -75,12 +75,19 @@ pub struct Scream {
     /// Losses and marks since the latest reaction.
     loss_detected: bool,
     data_units_marked: bool,
-    last_congestion_detected_time: Time,
-    last_reaction_to_congestion_time: Time,
-    last_ref_wnd_i_update_time: Time,
+    /// `None` is never, for which the draft has 0. That would be a time, and a flow that starts then would
+    /// be just congested.
+    last_congestion_detected_time: Option<Time>,
+    last_reaction_to_congestion_time: Option<Time>,
+    last_ref_wnd_i_update_time: Option<Time>,
     max_bytes_in_flight: f64,
     max_bytes_in_flight_prev: f64,
     round_began: Time,
+}
+
+/// From a time to now; infinite if the time never was.
+fn seconds_since(time: Option<Time>, now: Time) -> f64 {
+    time.map_or(f64::INFINITY, |time| now.since(time).as_secs_f64())
 }
 
 /// What congestion there is.
@@ -116,9 +123,9 @@ impl Scream {
             data_units_marked_this_rtt: 0,
             loss_detected: false,
             data_units_marked: false,
-            last_congestion_detected_time: Time::ZERO,
-            last_reaction_to_congestion_time: Time::ZERO,
-            last_ref_wnd_i_update_time: Time::ZERO,
+            last_congestion_detected_time: None,
+            last_reaction_to_congestion_time: None,
+            last_ref_wnd_i_update_time: None,
             max_bytes_in_flight: 0.0,
             max_bytes_in_flight_prev: 0.0,
             round_began: Time::ZERO,
@@ -164,9 +171,9 @@ impl Scream {
     /// The congestion to react to now, at most once per round trip.
     fn congestion(&mut self, now: Time) -> Option<CongestionSignal> {
         if self.loss_detected || self.data_units_marked {
-            self.last_congestion_detected_time = now;
+            self.last_congestion_detected_time = Some(now);
         }
-        let since = now.since(self.last_reaction_to_congestion_time).as_secs_f64();
+        let since = seconds_since(self.last_reaction_to_congestion_time, now);
         if since < VIRTUAL_RTT.min(self.s_rtt) {
             return None;
         }
@@ -185,9 +192,9 @@ impl Scream {
 
     /// "Reference Window Reduction".
     fn reduce(&mut self, now: Time, congestion: CongestionSignal, scl: f64) {
-        let since_i = now.since(self.last_ref_wnd_i_update_time).as_secs_f64();
+        let since_i = seconds_since(self.last_ref_wnd_i_update_time, now);
         if since_i > 10.0 * self.s_rtt {
-            self.last_ref_wnd_i_update_time = now;
+            self.last_ref_wnd_i_update_time = Some(now);
             self.ref_wnd_i = self.ref_wnd;
         }
         let high_rtt = (self.s_rtt / VIRTUAL_RTT).max(1.0);
@@ -199,7 +206,7 @@ impl Scream {
                 if self.queue_delay.latest < self.competing.qdelay_target * 0.25 {
                     backoff *= scl.max(0.25) * self.dev_scale().max(MIN_QUEUE_DELAY_DEV_SCALE);
                 }
-                let since = now.since(self.last_reaction_to_congestion_time).as_secs_f64();
+                let since = seconds_since(self.last_reaction_to_congestion_time, now);
                 if since > 100.0 * self.s_rtt.max(VIRTUAL_RTT) {
                     self.ref_wnd = self.ref_wnd.min(self.max_bytes_in_flight_prev);
                 }
@@ -211,14 +218,14 @@ impl Scream {
             }
         }
         self.ref_wnd = self.ref_wnd.max(MIN_REF_WND);
-        self.last_reaction_to_congestion_time = now;
+        self.last_reaction_to_congestion_time = Some(now);
         (self.loss_detected, self.data_units_marked) = (false, false);
     }
 
     /// "Reference Window Increase".
     fn increase(&mut self, feedback: &Feedback<'_>, scl: f64) {
         let rtts = POST_CONGESTION_DELAY_RTTS * self.s_rtt.max(VIRTUAL_RTT);
-        let since = feedback.now.since(self.last_congestion_detected_time).as_secs_f64();
+        let since = seconds_since(self.last_congestion_detected_time, feedback.now);
         let post_congestion_scale = (since / rtts).clamp(0.0, 1.0);
         let marked = feedback.packets.iter().filter(|packet| packet.ecn == EcnCodepoint::Ce);
         let bytes_newly_acked_ce: u64 = marked.map(|packet| u64::from(packet.size)).sum();
@@ -357,10 +364,15 @@ mod tests {
     /// A flow that gets a report of a packet every 10 ms with a round-trip time of 50 ms. These are
     /// the packets' queue delays in ms; `None` is a loss.
     fn after(delays: impl IntoIterator<Item = Option<u64>>) -> Scream {
+        since(10, delays)
+    }
+
+    /// The same with the first report after so many times 10 ms.
+    fn since(first: u64, delays: impl IntoIterator<Item = Option<u64>>) -> Scream {
         let mut scream = Scream::new(&RtpOptions::default());
-        for (report, delay) in (10..).zip(delays) {
+        for (report, delay) in (first..).zip(delays) {
             let now = Time::ZERO + Span::from_millis(10 * report);
-            let sent_at = Time::ZERO + Span::from_millis(10 * report - 50);
+            let sent_at = now - Span::from_millis(50);
             let packet = PacketResult {
                 number: report,
                 sent_at,
@@ -373,11 +385,36 @@ mod tests {
                 packets: &[packet],
                 bytes_newly_acked: 1200,
                 bytes_in_flight: 6000,
-                rtt: Some(Span::from_millis(50)),
                 srtt: Some(Span::from_millis(50)),
             });
         }
         scream
+    }
+
+    #[test]
+    fn a_flow_is_the_same_whenever_it_starts() {
+        let delays: Vec<_> = (0..600).map(|report| (report != 300).then_some(report % 7)).collect();
+        let [early, late] = [5, 1_000_000].map(|first| since(first, delays.iter().copied()));
+        assert_eq!(early.ref_wnd, late.ref_wnd);
+        assert_eq!(early.competing.qdelay_target, late.competing.qdelay_target);
+    }
+
+    #[test]
+    fn a_flow_that_was_never_congested_grows_by_the_full_factor() {
+        // The first report of a flow that starts at 0 s: no part of 100 round trips has passed.
+        let mut scream = since(5, [Some(0)]);
+        scream.ref_wnd = 100_000.0;
+        scream.max_bytes_in_flight = 100_000.0;
+        let feedback = Feedback {
+            now: Time::ZERO + Span::from_millis(60),
+            packets: &[],
+            bytes_newly_acked: 1200,
+            bytes_in_flight: 6000,
+            srtt: Some(Span::from_millis(50)),
+        };
+        scream.increase(&feedback, 1.0);
+        let increment = 1200.0 * (1200.0 / 100_000.0) * (1.0 + 0.02 * 100_000.0 / 1200.0);
+        assert!((scream.ref_wnd - 100_000.0 - increment).abs() < 1e-6, "{}", scream.ref_wnd);
     }
 
     #[test]

@@ -159,7 +159,6 @@ impl DatagramEndpoint for MediaSender {
             packets: &results,
             bytes_newly_acked: self.history.bytes_newly_acked(),
             bytes_in_flight: self.history.bytes_in_flight(),
-            rtt: self.history.latest_rtt,
             srtt: self.history.srtt(),
         });
         self.results = results;

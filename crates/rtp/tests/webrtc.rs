@@ -62,15 +62,14 @@ fn alphas(marked: usize) -> Vec<f64> {
             ecn: if at < marked { EcnCodepoint::Ce } else { EcnCodepoint::Ect1 },
         };
         let packets: Vec<_> = (0..20).map(packet).collect();
-        let rtt = Some(Span::from_millis(10));
+        let srtt = Some(Span::from_millis(10));
         let (bytes_newly_acked, bytes_in_flight) = (20_000, 20_000);
         scream.on_feedback(&Feedback {
             now,
             packets: &packets,
             bytes_newly_acked,
             bytes_in_flight,
-            rtt,
-            srtt: rtt,
+            srtt,
         });
         scream.l4s_alpha()
     };

@@ -225,3 +225,36 @@ fn persistent_congestion_lowers_the_slow_start_threshold_once() {
     adapter.on_lost(later, start, 10 * u64::from(MTU), true);
     assert_eq!((adapter.ssthresh(), adapter.window()), (Some(5000), 2001));
 }
+
+#[test]
+fn an_end_that_only_acknowledges_has_bounded_records_and_debt() {
+    // Acknowledgements of 40 bytes every 10 ms, and a window of 10 packets of 1000 bytes.
+    let mut test = Test::new(Some(Rate::from_bits_per_sec(8e5)));
+    test.send(0, 1);
+    test.ack(50, &[0], 0);
+    for number in 0..10_000 {
+        test.adapter.on_sent(test.at(60 + 10 * number), 40);
+    }
+    assert!(test.adapter.records.len() <= 10_000 / 40 + 10, "{}", test.adapter.records.len());
+    assert!(test.adapter.in_flight <= 11_000, "{}", test.adapter.in_flight);
+    // A burst of 10 packets, which a rate of 100 packets/s pays off in 100 ms.
+    assert_eq!(test.adapter.tokens, -10_000.0);
+}
+
+#[cfg(feature = "noq")]
+#[test]
+fn a_spurious_episode_does_not_hide_the_next_loss() {
+    let mut test = Test::new(None);
+    test.send(0, 2);
+    test.send(10, 2);
+    test.told();
+    let mut episodes = |ms, sent| {
+        test.adapter.on_lost(test.at(ms), test.at(sent), MTU.into(), false);
+        let told = test.told();
+        let is_new = matches!(told[..], [Told::Congestion { new_episode: true, .. }]);
+        test.adapter.on_spurious();
+        is_new
+    };
+    // The second packet was sent before the first loss was found.
+    assert!(episodes(40, 0) && episodes(60, 10));
+}

@@ -12,7 +12,8 @@ pub(super) struct LossBased {
     rate: Option<f64>,
     packets: u32,
     lost: u32,
-    updated_at: Time,
+    /// When the interval began, with the first report or the latest update.
+    began_at: Option<Time>,
 }
 
 impl LossBased {
@@ -25,7 +26,8 @@ impl LossBased {
     /// reduction begins at the rate in use.
     pub(super) fn update(&mut self, now: Time, delay_based: f64) {
         self.rate = self.rate.map(|rate| rate.min(delay_based));
-        if now.since(self.updated_at) >= INTERVAL && self.packets > 0 {
+        let began_at = *self.began_at.get_or_insert(now);
+        if now.since(began_at) >= INTERVAL && self.packets > 0 {
             let share = f64::from(self.lost) / f64::from(self.packets);
             let rate = self.rate.unwrap_or(delay_based);
             self.rate = if share > 0.1 {
@@ -35,7 +37,7 @@ impl LossBased {
             } else {
                 Some(rate * 1.05).filter(|rate| *rate < delay_based)
             };
-            (self.packets, self.lost, self.updated_at) = (0, 0, now);
+            (self.packets, self.lost, self.began_at) = (0, 0, Some(now));
         }
     }
 
@@ -52,6 +54,7 @@ mod tests {
     /// The rate after seconds in which so many of 100 packets are lost, at this delay-based rate.
     fn after(seconds: [(u32, f64); 2]) -> Option<f64> {
         let mut loss = LossBased::default();
+        loss.update(Time::ZERO, seconds[0].1);
         for (second, (lost, delay_based)) in (1..).zip(seconds) {
             (0..100).for_each(|packet| loss.on_packet(packet < lost));
             loss.update(Time::ZERO + Span::from_secs(second), delay_based);
@@ -67,6 +70,19 @@ mod tests {
         assert_eq!(after([20, 5]), Some(0.9e6));
         assert_eq!(after([20, 1]), Some(0.9e6 * 1.05));
         assert_eq!(after([20, 40]), Some(0.9e6 * 0.8));
+    }
+
+    #[test]
+    fn the_first_interval_begins_with_the_first_report() {
+        let mut loss = LossBased::default();
+        let mut after = |millis| {
+            (0..10).for_each(|packet| loss.on_packet(packet < 5));
+            loss.update(Time::ZERO + Span::from_millis(millis), 1e6);
+            loss.target()
+        };
+        assert_eq!(after(5000), None);
+        assert_eq!(after(5999), None);
+        assert_eq!(after(6000), Some(0.75e6));
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub(super) struct CompetingFlows {
     /// s.
     pub(super) qdelay_target: f64,
     qdelay_norm_history: VecDeque<f64>,
-    updated_at: Time,
+    updated_at: Option<Time>,
     /// Losses in the present round trip.
     pub(super) was_loss_event: bool,
     pub(super) loss_event_rate: f64,
@@ -32,7 +32,7 @@ impl Default for CompetingFlows {
         CompetingFlows {
             qdelay_target: QDELAY_TARGET_LO,
             qdelay_norm_history: VecDeque::with_capacity(VARIANCE + 1),
-            updated_at: Time::ZERO,
+            updated_at: None,
             was_loss_event: false,
             loss_event_rate: 0.0,
         }
@@ -48,10 +48,10 @@ impl CompetingFlows {
 
     /// `adjust_qdelay_target`.
     pub(super) fn update(&mut self, now: Time, qdelay: f64) {
-        if now.since(self.updated_at) < INTERVAL {
+        if self.updated_at.is_some_and(|at| now.since(at) < INTERVAL) {
             return;
         }
-        self.updated_at = now;
+        self.updated_at = Some(now);
         self.qdelay_norm_history.push_front(qdelay / QDELAY_TARGET_LO);
         self.qdelay_norm_history.truncate(VARIANCE);
         let avg = mean(self.qdelay_norm_history.iter().take(AVERAGE).copied());
