@@ -292,6 +292,12 @@ def test_an_assignment_is_the_only_value_of_an_axis_and_else_of_a_key() -> None:
     assert {flow["cc"] for among in flows for flow in among} == {"bbr"}
 
 
+def test_a_link_called_to_may_be_assigned_as_others_may() -> None:
+    text = f'{BASE.replace("bottleneck", "to")}[sweep]\nlink.to.rate = ["1 Mbit/s", "2 Mbit/s"]'
+    chosen = Sweep.parse(text, overrides=["link.to.rate=3 Mbit/s"])
+    assert [point.values for point in chosen.points()] == [(3e6,)]
+
+
 def test_an_experiment_with_axes_is_told_to_be_swept() -> None:
     with pytest.raises(ExperimentError, match="sweep: has axes, along which `dumbbell sweep` runs"):
         Experiment.parse(f'{BASE}[sweep]\nduration = ["1 s"]')

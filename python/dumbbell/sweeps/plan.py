@@ -294,7 +294,9 @@ def _pin(
     found = set()
     for part, axis in table.items():
         key = f"{within}{part}"
-        if isinstance(axis, dict) and not axis.keys() & {"values", "from", "to"}:
+        ends = (axis.get(one) for one in ("values", "from", "to")) if isinstance(axis, dict) else ()
+        is_axis = any(end is not None and not isinstance(end, dict) for end in ends)
+        if isinstance(axis, dict) and not is_axis:
             found |= _pin(axis, pins, is_zip=is_zip, within=f"{key}.")
         elif isinstance(axis, dict | list) and key in pins:
             given: dict[str, Any] = axis if isinstance(axis, dict) else {"values": axis}
