@@ -60,6 +60,13 @@ impl ParsedExperiment {
         read.map(ParsedExperiment).map_err(invalid)
     }
 
+    /// The experiment with such assignments laid over it; errors have no lines.
+    ///
+    /// Raises InvalidExperimentError.
+    fn overridden(&self, overrides: Vec<String>) -> PyResult<ParsedExperiment> {
+        self.0.overridden(&overrides).map(ParsedExperiment).map_err(invalid)
+    }
+
     /// The experiment with its traces and algorithms where `environment` has them: its methods
     /// locate_trace(path) and locate_algorithm(cc) return them as its other methods take them.
     fn located(&self, environment: Bound<'_, PyAny>) -> ParsedExperiment {
