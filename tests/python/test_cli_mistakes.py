@@ -175,6 +175,13 @@ def test_seeds_and_jobs_must_be_positive(file: Path, tmp_path: Path) -> None:
         (["reproduce", "bbr-questions", "--full"], "--full: has no effect on bbr-questions; lea"),
         (["reproduce", "bbr-questions", "--seeds", "2"], "--seeds: has no effect on bbr-questions"),
         (["reproduce", "bbr-questions", "--figure", "x"], "--figure: has no effect on bbr-questio"),
+        (["benchmark", "tein2", "--others", "foo"], '--others: no algorithm is called "foo"'),
+        (["benchmark", "tein2", "--cc", "foo"], '--cc: no algorithm is called "foo"'),
+        (["benchmark", "tein2", "--others", "udt"], '--others: "udt" is for UDT'),
+        (["compare", "--cc", "linux:foo"], '--cc: "linux:foo" is for real packets only'),
+        (["compare", "--against", "linux:foo"], '--against: "linux:foo" is for real packets only'),
+        (["udt", "bench", "localhost", "--duration", "10"], '--duration: "10" lacks a unit'),
+        (["udt", "ls", "localhost:99999"], "localhost:99999: the port is not a whole number from"),
         (["plot", "tein2", "4", "--seed", "3"], "--seed: is for figures of a result, which tein2"),
     ],
 )
