@@ -1,4 +1,4 @@
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from os import PathLike
 from types import TracebackType
 from typing import Any, Final, Literal, NotRequired, Self, TypedDict, final, type_check_only
@@ -314,7 +314,7 @@ class ScenarioError(ValueError): ...
 def simulate(
     scenario: str,
     monitor: RunMonitor | None = None,
-    custom: Mapping[str, tuple[type, dict[str, Any]]] | None = None,
+    custom: dict[str, tuple[type, dict[str, Any]]] | None = None,
 ) -> RunOutput: ...
 def algorithms() -> list[str]: ...
 def check_algorithm(text: str) -> None: ...
