@@ -64,10 +64,6 @@ class _Algorithm(ABC):
 
     _tier: ClassVar[Literal["rule", "round", "ack"]]
 
-    uses_prr: ClassVar[bool] = True
-    """Whether the transport spreads a window reduction over the recovery episode (proportional rate
-    reduction, RFC 9937). False for model-based algorithms that set their own window in recovery."""
-
     def __init__(self, init: ConnectionConfig) -> None:
         """Creates the algorithm of one flow; subclasses call this first."""
 
@@ -78,6 +74,10 @@ class _Algorithm(ABC):
 
 class _Controller(_Algorithm):
     """Base of the algorithms that set a window and a pacing rate."""
+
+    uses_prr: ClassVar[bool] = True
+    """Whether the transport spreads a window reduction over the recovery episode (proportional rate
+    reduction, RFC 9937). False for model-based algorithms that set their own window in recovery."""
 
     cwnd: float
     """Congestion window, packets; 1 to 1e15."""

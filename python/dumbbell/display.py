@@ -131,9 +131,9 @@ class Table:
 
     def markdown(self) -> str:
         """The table and its note, as Markdown."""
-        head = " | ".join(column.heading for column in self.columns)
+        head = " | ".join(_markdown(column.heading) for column in self.columns)
         rule = "|".join("---:" if column.number else "---" for column in self.columns)
-        rows = [" | ".join(_inline(*cell) for cell in row) for row in self._cells()]
+        rows = [" | ".join(_markdown(_inline(*cell)) for cell in row) for row in self._cells()]
         return "\n".join(
             [f"| {head} |", f"|{rule}|", *(f"| {row} |" for row in rows), "", self.note]
         )
@@ -295,6 +295,11 @@ _TEX: Final = {
 def _tex(text: str) -> str:
     """Text as LaTeX has it."""
     return "".join(_TEX.get(sign, sign) for sign in text)
+
+
+def _markdown(text: str) -> str:
+    """Text as a cell of a table in Markdown has it."""
+    return text.replace("|", r"\|")
 
 
 def _inline(text: str, interval: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,27 @@ def test_a_python_file_in_the_place_of_an_experiment_is_refused(
     (tmp_path / "mine.py").write_text("class Mine: ...\n")
     said = complaint_of(command, "mine.py", cwd=tmp_path)
     assert said.startswith("mine.py: is a Python file; name a class of it in an experiment")
+
+
+@pytest.mark.parametrize("command", ["run", "check"])
+def test_a_file_whose_name_is_no_text_is_refused(command: str, tmp_path: Path) -> None:
+    name = os.fsdecode(b"bad\xff.toml")
+    (tmp_path / name).write_text(EXPERIMENT)
+    said = complaint_of(command, name, cwd=tmp_path)
+    assert said == "bad\\udcff.toml: has a name that is not text in UTF-8; rename it"
+
+
+def test_a_note_alone_makes_no_error_that_of_an_algorithm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def explain(_topic: str) -> str:
+        error = KeyError("ours")
+        error.add_note("a note")
+        raise error
+
+    monkeypatch.setattr(_core, "explain", explain)
+    with pytest.raises(KeyError):
+        dumbbell("explain", "rate", cwd=tmp_path)
 
 
 def test_a_directory_instead_of_a_file_is_named(file: Path, tmp_path: Path) -> None:
@@ -153,6 +175,13 @@ def test_seeds_and_jobs_must_be_positive(file: Path, tmp_path: Path) -> None:
         (["reproduce", "bbr-questions", "--full"], "--full: has no effect on bbr-questions; lea"),
         (["reproduce", "bbr-questions", "--seeds", "2"], "--seeds: has no effect on bbr-questions"),
         (["reproduce", "bbr-questions", "--figure", "x"], "--figure: has no effect on bbr-questio"),
+        (["benchmark", "tein2", "--others", "foo"], '--others: no algorithm is called "foo"'),
+        (["benchmark", "tein2", "--cc", "foo"], '--cc: no algorithm is called "foo"'),
+        (["benchmark", "tein2", "--others", "udt"], '--others: "udt" is for UDT'),
+        (["compare", "--cc", "linux:foo"], '--cc: "linux:foo" is for real packets only'),
+        (["compare", "--against", "linux:foo"], '--against: "linux:foo" is for real packets only'),
+        (["udt", "bench", "localhost", "--duration", "10"], '--duration: "10" lacks a unit'),
+        (["udt", "ls", "localhost:99999"], "localhost:99999: the port is not a whole number from"),
         (["plot", "tein2", "4", "--seed", "3"], "--seed: is for figures of a result, which tein2"),
     ],
 )

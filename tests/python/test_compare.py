@@ -88,6 +88,10 @@ def test_its_flows_are_those_of_its_results(comparison: dumbbell.Comparison) -> 
         ({"against": "reno", "against_flows": 0}, "against_flows"),
         ({"against_flows": 2}, "against_flows"),
         ({"cc": "cubik"}, "cc"),
+        ({"cc": "linux:foo"}, "cc"),
+        ({"against": "linux:foo"}, "against"),
+        ({"traffic": "poisson(every=1 s)", "traffic_cc": "linux:foo"}, "traffic_cc"),
+        ({"cc": "test_custom:Reno", "backend": "linux"}, "cc"),
     ],
 )
 def test_an_argument_that_is_wrong_is_named(arguments: dict[str, object], key: str) -> None:

@@ -13,7 +13,7 @@ from dumbbell.checks import bbr_draft, path_grid
 from dumbbell.checks.conformance import examine, flow_of
 from dumbbell.checks.cubic_rfc import ALGORITHMS, CASES, version
 from dumbbell.cli.app import app
-from dumbbell.errors import ExperimentError
+from dumbbell.errors import ExperimentError, OverwriteError
 from dumbbell.experiment.model import Experiment
 
 if TYPE_CHECKING:
@@ -143,6 +143,15 @@ def test_the_command_writes_a_page_and_the_experiment_of_every_cell(tmp_path: Fi
     assert [one["verdict"] for one in outcomes] == ["pass", "fail"]
     page = (out / "index.html").read_text()
     assert all(f'href="runs/{file.name}"' in page for file in files)
+
+
+def test_the_folder_of_other_cells_is_not_replaced(tmp_path: FilePath) -> None:
+    (tmp_path / "index.html").write_text("mine")
+    arguments = ["conformance", "cubic", "--cc", "cubic", "--case", "4.7", "--out", str(tmp_path)]
+    done = CliRunner().invoke(app, arguments)
+    assert isinstance(done.exception, OverwriteError)
+    assert CliRunner().invoke(app, [*arguments, "--overwrite"]).exit_code == 0
+    assert (tmp_path / "index.html").read_text() != "mine"
 
 
 def test_a_case_that_is_not_there_is_answered_with_those_there_are() -> None:

@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 
 import dumbbell
-from dumbbell import DumbbellError, Experiment, Flow, Link, Result
+from dumbbell import DumbbellError, Experiment, ExperimentError, Flow, Link, Result
 from dumbbell.cc import CongestionControl, RoundControl, WindowRule
 
 if TYPE_CHECKING:
@@ -304,6 +304,18 @@ def test_an_answer_that_cannot_be_is_one_paragraph_that_names_the_class(cc: str,
 def test_a_decrease_may_leave_the_window_or_two_packets() -> None:
     for factor in (1, 0):
         assert run(f"test_custom:Rises({factor=})", "reno").flows["retransmitted"][0] > 0
+
+
+class WithPrr(Reno):
+    """A rule with what is for algorithms that set their window in recovery."""
+
+    uses_prr = False
+
+
+def test_a_rule_that_says_it_does_without_prr_is_refused() -> None:
+    said = '"WithPrr" is a WindowRule, which leaves the window in recovery to the transport; leave'
+    with pytest.raises(ExperimentError, match=said):
+        run(WithPrr)
 
 
 def test_an_algorithm_that_exits_is_refused_and_named() -> None:

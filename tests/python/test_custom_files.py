@@ -209,6 +209,10 @@ def test_a_module_of_the_current_folder_is_meant_even_if_another_of_its_name_cam
         ("def x(:\n", '"broken.py" cannot be imported: SyntaxError: '),
         ("import nowhere\n", "ModuleNotFoundError: No module named 'nowhere' ("),
         ("\nlen(3)\n", "broken.py, line 2)"),
+        (
+            "import sys\nsys.exit(2)\n",
+            '"broken.py" cannot be imported: it ends the program, with 2 (',
+        ),
     ],
 )
 def test_a_file_that_cannot_be_imported_is_told_of_in_a_paragraph(

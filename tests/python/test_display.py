@@ -38,6 +38,11 @@ def test_units_stand_in_headings_and_numbers_keep_their_zeros() -> None:
     assert "93.1 (91.7 to 94.0) | — | 100 | 2.0 | 3.0 | 0.994" in WIDE.markdown()
 
 
+def test_bars_are_escaped_in_markdown() -> None:
+    table = Table([Column("a|b")], [["c|d"]])
+    assert table.markdown().splitlines()[::2][:2] == [r"| a\|b |", r"| c\|d |"]
+
+
 @given(st.lists(st.floats(-1e4, 1e4), min_size=1, max_size=8))
 def test_numbers_of_a_column_have_as_many_decimals(numbers: list[float]) -> None:
     table = Table([Column("x", number=True)], [[number] for number in numbers])

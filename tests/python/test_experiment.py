@@ -212,6 +212,23 @@ def test_a_number_beyond_all_bounds_is_an_error_that_names_its_key() -> None:
         )
 
 
+def test_an_error_of_an_override_names_no_line_of_a_file() -> None:
+    links, flows = [Link(name="l", rate="1 Mbit/s", delay="1 ms")], [Flow(cc="reno", rtt="9 ms")]
+    given = Experiment(links=links, flows=flows, duration="9 s")
+    with pytest.raises(ExperimentError, match=r"^flow.flow-1.start: ") as caught:
+        given.override("flow.flow-1.start=9 s")
+    assert caught.value.line == 0
+    with pytest.raises(ExperimentError, match=r"^flow.flow-1.rtt: ") as caught:
+        given.override("link.l.delay=1 s").resolve()
+    assert caught.value.line == 0
+
+
+def test_links_and_flows_may_be_given_as_tuples() -> None:
+    link, flow = Link(name="l", rate="1 Mbit/s", delay="1 ms"), Flow(cc="reno")
+    given = Experiment(links=(link,), flows=(flow,), duration="9 s")  # type: ignore[arg-type]
+    assert given == Experiment(links=[link], flows=[flow], duration="9 s")
+
+
 def test_an_error_in_python_names_the_key_as_a_file_would() -> None:
     with pytest.raises(ExperimentError, match=r'^rate: "100" lacks a unit') as caught:
         Link(name="bottleneck", rate="100")

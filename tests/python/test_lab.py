@@ -156,6 +156,13 @@ def test_a_link_brings_the_files_of_rates(tmp_path: Path) -> None:
     assert said.startswith('the link: it does not hold the file "video.txt"')
 
 
+def test_a_key_that_only_looks_like_axes_is_part_of_the_title(tmp_path: Path) -> None:
+    toml = EXPERIMENT.replace('title = "', 'title = """\n[sweep] as a title\n"""\n#', 1)
+    assert toml != EXPERIMENT
+    (tmp_path / "two.toml").write_text(toml)
+    assert shared_of(tmp_path / "two.toml").toml == toml
+
+
 @pytest.mark.parametrize("name", ["..", "", "../lte.trace", "/etc/hosts"])
 def test_names_of_traces_in_a_link_are_no_paths(tmp_path: Path, name: str) -> None:
     toml = EXPERIMENT.replace('rate = "10 Mbit/s"', f'trace = "{name}"')

@@ -74,6 +74,8 @@ def write_sweep(folder: Path, table: str) -> Path:
 
 def test_axes_are_valid_by_the_schema(schema: Path, tmp_path: Path) -> None:
     assert is_valid(write_sweep(tmp_path, SWEEP), schema)
+    zipped = '[sweep]\ncombine = "zip"\nduration = ["1 s", "1 s"]\n"flow.*.cc" = ["bbr", "reno"]'
+    assert is_valid(write_sweep(tmp_path, zipped), schema)
     drawn = SWEEP.replace("[sweep]", '[[sweep]]\ncombine = "random"\npoints = 5\nseed = 2')
     assert is_valid(write_sweep(tmp_path, drawn), schema)
 

@@ -292,6 +292,12 @@ def test_an_assignment_is_the_only_value_of_an_axis_and_else_of_a_key() -> None:
     assert {flow["cc"] for among in flows for flow in among} == {"bbr"}
 
 
+def test_a_link_called_to_may_be_assigned_as_others_may() -> None:
+    text = f'{BASE.replace("bottleneck", "to")}[sweep]\nlink.to.rate = ["1 Mbit/s", "2 Mbit/s"]'
+    chosen = Sweep.parse(text, overrides=["link.to.rate=3 Mbit/s"])
+    assert [point.values for point in chosen.points()] == [(3e6,)]
+
+
 def test_an_experiment_with_axes_is_told_to_be_swept() -> None:
     with pytest.raises(ExperimentError, match="sweep: has axes, along which `dumbbell sweep` runs"):
         Experiment.parse(f'{BASE}[sweep]\nduration = ["1 s"]')
@@ -321,6 +327,36 @@ def test_a_sweep_gives_what_its_runs_give_one_by_one(swept: Swept) -> None:
     )
     together = metrics.group_throughput(expected)["throughput"]
     assert rows["throughput"].to_list() == together.to_list()
+
+
+PAUSES = "on-off(on=200 ms, off=200 ms)"
+
+
+def pausing() -> str:
+    """An experiment with a flow that pauses at random."""
+    flow = f'[[flow]]\nname = "pausing"\ncc = "none"\ntransport = "udp"\napp = "{PAUSES}"\n'
+    return f'{BASE}{flow}app_rate = "1 Mbit/s"\n'
+
+
+def test_a_sweep_draws_pauses_as_its_runs_do_one_by_one(tmp_path: Path) -> None:
+    axes = '[sweep]\n"link.bottleneck.queue" = ["1 BDP"]'
+    swept = run_sweep(Sweep.parse(f"{pausing()}{axes}"), tmp_path / "sweep", seeds=3)
+    alone = metrics.summary(run(Experiment.parse(pausing()), seeds=3))
+    flows = swept.dataset.table("flows").select(alone.columns)
+    assert_frame_equal(flows, alone.with_columns(pl.col("flow", "cc").cast(str)))
+    assert flows.filter(flow="pausing")["sent"].n_unique() == 3
+
+
+def test_runs_with_pauses_are_named_after_their_pauses() -> None:
+    names = []
+    for text in (pausing(), pausing().replace("off=200 ms", "off=201 ms"), BASE):
+        (point,) = Sweep.parse(f'{text}[sweep]\n"link.bottleneck.queue" = ["1 BDP"]').points()
+        assert (point.varied is None) == (text == BASE)
+        names.append(point.run(1, series=False).name)
+        assert point.scenario_of(7) == json.loads(Experiment.parse(text).scenario(7)) | {
+            "internals": False
+        }
+    assert len(set(names)) == 3
 
 
 def test_a_sweep_that_is_there_is_not_run_again_and_an_extended_one_runs_what_is_new(

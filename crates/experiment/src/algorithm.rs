@@ -98,7 +98,7 @@ fn read_options(text: &str) -> Option<Vec<(String, String)>> {
 /// If no built-in algorithm has its name and options, or it has not the form of a custom one.
 pub fn check(value: &Value) -> Result<String, ValueError> {
     let text = match value {
-        Value::String(text) => text.clone(),
+        Value::String(text) => text.trim().to_owned(),
         _ => Call::from_value(value, WHAT)?.to_string(),
     };
     if text == NO_ALGORITHM || is_media(&text) {
@@ -216,6 +216,13 @@ mod tests {
         }
         let table = json!({"name": "cubic", "slow_start": "standard"});
         assert_eq!(check(&table).as_deref(), Ok("cubic(slow_start=standard)"));
+    }
+
+    #[test]
+    fn spaces_around_an_algorithm_are_no_part_of_it() {
+        for text in ["none", "scream", "quinn:cubic", "linux:bbr", "a.py:B", "cubic"] {
+            assert_eq!(check(&json!(format!(" {text} "))).as_deref(), Ok(text));
+        }
     }
 
     #[test]

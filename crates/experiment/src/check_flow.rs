@@ -1,14 +1,16 @@
 //! Whether the keys of a flow fit together, and with the rest of the experiment.
 
 use crate::algorithm::{NO_ALGORITHM, needs_marks, needs_udt, of_linux};
-use crate::bulk::{bulk_transport, overlay_bulk};
-use crate::diagnostic::{KeyPath, Problem};
+use crate::bulk::{BULK_TRANSPORTS, bulk_transport, overlay_bulk};
+use crate::diagnostic::{KeyPath, Problem, key_path};
 use crate::keys::FLOW;
-use crate::model::{Experiment, Flow};
-use crate::options::{OptionErrors, overlay_stack, overlay_udt, stack_named};
+use crate::model::{Experiment, Flow, Options};
+use crate::options::{
+    OptionErrors, TransportOption, UDT_OPTIONS, overlay_stack, overlay_udt, stack_named,
+};
 use crate::quantity::TIME;
-use crate::quic::{native, overlay_quic, quic_stack, stack_names};
-use crate::rtp::{is_media, media_names, overlay_rtp};
+use crate::quic::{QUIC_OPTIONS, native, overlay_quic, quic_stack, stack_names};
+use crate::rtp::{RTP_OPTIONS, is_media, media_names, overlay_rtp};
 use crate::suggest::unknown;
 use dumbbell_tcp::{MultipathSender, Stack};
 
@@ -148,8 +150,12 @@ impl FlowCheck<'_> {
                 let text = "is missing; app = \"on-off\" writes at this rate, such as \"5 Mbit/s\"";
                 self.add("app_rate", text.to_owned());
             }
-            let others =
-                [("app_rates", flow.app_rates.is_some()), ("arrivals", flow.arrivals.is_some())];
+            let others = [
+                ("app_rates", flow.app_rates.is_some()),
+                ("arrivals", flow.arrivals.is_some()),
+                ("sizes", flow.sizes.is_some()),
+                ("command", flow.command.is_some()),
+            ];
             return self.refuse(&others, "is not for app = \"on-off\"; leave it out");
         }
         if name == "requests" && flow.sizes.is_none() {
@@ -176,9 +182,11 @@ impl FlowCheck<'_> {
     /// Transfers have arrivals and sizes, are TCP's, and are all that the flow sends.
     pub(crate) fn transfers(&mut self) {
         let flow = self.flow;
+        if flow.app.is_some() {
+            return; // which says what it takes
+        }
         let missing = match (&flow.arrivals, &flow.sizes) {
             (None, None) => return,
-            (None, Some(_)) if flow.app_name() == Some("requests") => return,
             (Some(_), Some(_)) => None,
             (Some(_), None) => Some(("sizes", "arrivals")),
             (None, Some(_)) => Some(("arrivals", "sizes")),
@@ -210,6 +218,9 @@ impl FlowCheck<'_> {
         if flow.server.is_some() && flow.command.is_none() {
             let text = "is the other end of a command, and there is none; write command";
             self.add("server", text.to_owned());
+        }
+        if flow.command.is_some() {
+            self.command();
         }
         if flow.transport == "udp" {
             return self.udp();
@@ -261,11 +272,34 @@ impl FlowCheck<'_> {
             let text = format!("\"{}\" needs what a UDT receiver reports", flow.cc);
             self.add("cc", format!("{text}; write transport = \"udt\""));
         } else if !flow.transport_options.is_empty() {
-            let text = "are UDT's, and the flow's transport is \"tcp\"; write transport = \"udt\"";
-            self.add("transport_options", text.to_owned());
+            let with_them = transports_with(&flow.transport_options);
+            let advice = match with_them.is_empty() {
+                true => "leave them out".to_owned(),
+                false => format!("write transport = {}, or leave them out", with_them.join(" or ")),
+            };
+            let text = "are not TCP's, and the flow's transport is \"tcp\"";
+            self.add("transport_options", format!("{text}; {advice}"));
         }
-        if !flow.stack_options.is_empty() && (flow.stack.is_some() || !is_stack_unknown) {
+        let has_options = !flow.stack_options.is_empty() || flow.paths.is_some();
+        if has_options && (flow.stack.is_some() || !is_stack_unknown) {
             self.stack_options();
+        }
+    }
+
+    /// A program has its own transport, and sends what it wants.
+    fn command(&mut self) {
+        let flow = self.flow;
+        if ["udt", "udp"].contains(&flow.transport.as_str()) {
+            let text = format!("has its own transport, and the flow's is \"{}\"", flow.transport);
+            self.add("command", format!("{text}; leave one of them out"));
+        }
+        if flow.transport == "tcp" && flow.app.is_none() && flow.arrivals.is_none() {
+            let of_data = [
+                ("bytes", flow.bytes.is_some()),
+                ("app_rate", flow.app_rate.is_some()),
+                ("app_rates", flow.app_rates.is_some()),
+            ];
+            self.refuse(&of_data, "is not for a command, which sends what it wants; leave it out");
         }
     }
 
@@ -407,6 +441,8 @@ impl FlowCheck<'_> {
                 let (mss, least) = (stack.mss, Stack::MIN_MULTIPATH_MSS);
                 let text = format!("{mss} bytes have no room for the data of MPTCP");
                 let text = format!("{text}; a flow of several paths needs at least {least} bytes");
+                let is_own = flow.stack.is_some() || flow.stack_options.contains_key("mss");
+                let path = if is_own { path } else { key_path!["stack_options"] };
                 self.problems.push(Problem::new(path.then("mss"), text));
             }
             overlaid => {
@@ -417,6 +453,17 @@ impl FlowCheck<'_> {
             }
         }
     }
+}
+
+/// The transports, in quotes, that have all of these options.
+fn transports_with(options: &Options) -> Vec<String> {
+    let bulk = BULK_TRANSPORTS.iter().map(|transport| (transport.name, transport.options));
+    let every = [("udt", UDT_OPTIONS), ("quic", QUIC_OPTIONS), ("rtp", RTP_OPTIONS)];
+    let has_all = |known: &[TransportOption]| {
+        options.keys().all(|name| known.iter().any(|option| option.name == name))
+    };
+    let found = every.into_iter().chain(bulk).filter(|(_, known)| has_all(known));
+    found.map(|(name, _)| format!("\"{name}\"")).collect()
 }
 
 /// Adds the problems of options that a stack or a transport does not take.

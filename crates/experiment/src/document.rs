@@ -3,6 +3,7 @@
 use crate::diagnostic::{
     Diagnostic, Diagnostics, KeyPath, Lines, Position, Problem, Step, key_path,
 };
+use crate::keys::{Kind, key_of};
 use crate::quantity::cut;
 use crate::read::double_brackets;
 use serde_json::{Map, Number, Value};
@@ -135,9 +136,13 @@ fn value(item: &DeValue<'_>, path: &KeyPath, problems: &mut Vec<Problem>) -> Val
                 refuse(format!("{number} is too large a number; write less than 2^63"))
             }
         },
-        // `nan` and `inf` stay text, which no quantity accepts.
         DeValue::Float(number) => match number.as_str().parse().ok().and_then(Number::from_f64) {
             Some(number) => Value::Number(number),
+            None if takes_text(path) => {
+                let number = number.as_str();
+                refuse(format!("{number} is a number, not text; write \"{number}\""))
+            }
+            // `nan` and `inf` stay text, which no quantity accepts.
             None => Value::from(number.as_str()),
         },
         DeValue::Datetime(date) => {
@@ -149,6 +154,12 @@ fn value(item: &DeValue<'_>, path: &KeyPath, problems: &mut Vec<Problem>) -> Val
         }
         DeValue::Table(table) => table_value(table, path, problems),
     }
+}
+
+/// Whether a path leads to a key that takes any text.
+fn takes_text(path: &KeyPath) -> bool {
+    let key = key_of(path).and_then(|(table, name, _)| table.key(name));
+    key.is_some_and(|key| matches!(key.kind, Kind::Text | Kind::Name | Kind::Texts))
 }
 
 /// Where the text has the key at `path`, or the innermost table around it that the text has.

@@ -1,6 +1,7 @@
 //! The keys of an experiment file: one table, from which it is read, written, described as a JSON
 //! Schema and explained.
 
+use crate::diagnostic::{KeyPath, Step};
 use serde_json::{Map, Value};
 
 /// A table of an experiment file.
@@ -488,6 +489,18 @@ pub static FLOW: Table = Table {
         ),
     ],
 };
+
+/// The table and the key that a path leads to, and whether it leads to the whole key.
+pub(crate) fn key_of(path: &KeyPath) -> Option<(&'static Table, &str, bool)> {
+    match path.0.as_slice() {
+        [Step::Key(kind), Step::Index(_), Step::Key(name), rest @ ..] => {
+            let table = if *kind == LINK.name { &LINK } else { &FLOW };
+            Some((table, name, rest.is_empty()))
+        }
+        [Step::Key(name), rest @ ..] => Some((&EXPERIMENT, name, rest.is_empty())),
+        _ => None,
+    }
+}
 
 impl DefaultValue {
     /// The value, if there is one.

@@ -219,6 +219,13 @@ impl Experiment {
         self.flows.iter().fold(0, |sum, flow| sum.saturating_add(flow.repeat))
     }
 
+    /// The number of subflows, those of copies counted; a plain flow has one.
+    pub(crate) fn subflow_count(&self) -> u64 {
+        let paths = |flow: &Flow| flow.paths.as_ref().map_or(1, Vec::len) as u64;
+        let subflows = self.flows.iter().map(|flow| flow.repeat.saturating_mul(paths(flow)));
+        subflows.fold(0, u64::saturating_add)
+    }
+
     /// The name of each of `flows`: its own, or `flow` if it is the only one and has copies, or
     /// `flow-1`, `flow-2`...
     pub fn base_names(&self) -> Vec<String> {

@@ -4,7 +4,7 @@ use crate::algorithm;
 use crate::aqm;
 use crate::call::{Call, grouped};
 use crate::check::check;
-use crate::diagnostic::{Diagnostics, KeyPath, Problem, key_path};
+use crate::diagnostic::{Diagnostic, Diagnostics, KeyPath, Problem, key_path};
 use crate::document::Source;
 use crate::keys::{DefaultValue, EXPERIMENT, FLOW, Key, Kind, LINK, Table};
 use crate::loss::{Loss, Reorder};
@@ -68,6 +68,20 @@ impl Experiment {
         let mut value = source.parse()?;
         override_value(&mut value, &mut source, overrides)?;
         read(&value, source)
+    }
+
+    /// The experiment with such assignments laid over it; errors have no lines, as it has no file.
+    ///
+    /// # Errors
+    /// All that is wrong with it then.
+    pub fn overridden(&self, overrides: &[impl AsRef<str>]) -> Result<Experiment, Diagnostics> {
+        match Experiment::from_toml(&self.to_toml(false), "", overrides) {
+            Ok(experiment) => Ok(Experiment { source: Source::default(), ..experiment }),
+            Err(Diagnostics(errors)) => {
+                let errors = errors.into_iter();
+                Err(Diagnostics(errors.map(|it| Diagnostic { position: None, ..it }).collect()))
+            }
+        }
     }
 
     /// Reads an experiment from a tree of values, such as JSON. Keys that are null are absent.

@@ -17,7 +17,7 @@ use crate::rtp::flow_rtp;
 use crate::timeline::{format_rates, format_reroutes, parse_rates, parse_reroutes};
 use crate::{aqm, medium, trace};
 use dumbbell_rtp::RTP_HEADER;
-use dumbbell_sim::UDP_PAYLOAD;
+use dumbbell_sim::{MAX_FLOWS, UDP_PAYLOAD};
 use dumbbell_tcp::Stack;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -71,6 +71,10 @@ impl Experiment {
     pub(crate) fn resolve_all(&self, environment: &dyn Environment) -> (Experiment, Vec<Problem>) {
         let mut problems = Vec::new();
         let expanded = self.expanded(&mut problems);
+        if !problems.is_empty() {
+            // Nothing is known of a path whose template stands for nothing.
+            return (self.clone(), problems);
+        }
         let experiment = expanded.as_ref().unwrap_or(self);
         let resolved = Resolver::new(experiment, environment, &mut problems).resolve();
         (resolved, problems)
@@ -108,6 +112,13 @@ impl Experiment {
         self.flows.iter().map(payload).collect()
     }
 
+    /// How long a flow sends at most, ns.
+    fn lasts(&self, flow: &Flow) -> u64 {
+        let end = checked(&TIME, &self.duration);
+        let stop = flow.stop.as_ref().map_or(end, |stop| checked(&TIME, stop).min(end));
+        stop.saturating_sub(checked(&TIME, &flow.start))
+    }
+
     /// One-way delay of each link, ns.
     pub(crate) fn delays(&self) -> HashMap<&str, u64> {
         let delay = |link: &Link| checked(&TIME, &link.delay);
@@ -123,8 +134,8 @@ struct Resolver<'a> {
     base_stack: Stack,
     /// The subflows of each flow; `None` if a base RTT is not valid.
     subflows: Vec<Option<Vec<Subflow>>>,
-    /// Bytes of the largest packet.
-    packet: u64,
+    /// Bytes of a full packet of each flow.
+    packets: Vec<u64>,
     /// The rate of each link that has one, bit/s.
     rates: HashMap<&'a str, u64>,
     /// The expected number of transfers of all flows.
@@ -147,14 +158,14 @@ impl<'a> Resolver<'a> {
             })
             .collect();
         let packet = |flow| full_packet(experiment, flow, &base_stack);
-        let packet = experiment.flows.iter().map(packet).max().unwrap_or_default();
+        let packets = experiment.flows.iter().map(packet).collect();
         Resolver {
             experiment,
             environment,
             problems,
             base_stack,
             subflows,
-            packet,
+            packets,
             rates: HashMap::new(),
             transfers: 0.0,
         }
@@ -162,6 +173,7 @@ impl<'a> Resolver<'a> {
 
     fn resolve(mut self) -> Experiment {
         let experiment = self.experiment;
+        self.check_subflows();
         let sample = self.sample();
         let links: Vec<Link> =
             (0..experiment.links.len()).map(|number| self.resolve_link(number)).collect();
@@ -198,6 +210,16 @@ impl<'a> Resolver<'a> {
         self.problems.push(Problem::new(at, text));
     }
 
+    /// Refuses more subflows than the simulator has.
+    fn check_subflows(&mut self) {
+        let (count, most) = (self.experiment.subflow_count(), MAX_FLOWS as u64);
+        if count > most {
+            let (count, most) = (grouped(count), grouped(most));
+            let text = format!("there are {count} subflows; the maximum is {most}");
+            self.add(key_path!["flow"], format!("{text}; write fewer flows or paths"));
+        }
+    }
+
     /// The interval of samples, ns.
     fn sample(&mut self) -> u64 {
         let duration = u128::from(checked(&TIME, &self.experiment.duration));
@@ -206,7 +228,8 @@ impl<'a> Resolver<'a> {
             Some(sample) => checked(&TIME, sample),
             None => default_sample(flows * duration),
         };
-        // One row at the start, one at every interval, one at the end.
+        // Each subflow has one row at the start, one at every interval, one at the end.
+        let flows = u128::from(self.experiment.subflow_count());
         let rows = flows * (duration.div_ceil(u128::from(sample)) + 1);
         if rows > MAX_ROWS {
             let least = (flows * duration).div_ceil(MAX_ROWS - 2 * flows);
@@ -326,9 +349,13 @@ impl<'a> Resolver<'a> {
             self.add(at, format!("{text}; give it one, or write \"unlimited\""));
             return None;
         };
-        let crossing = self.crossing_rtts(link, dimension == &SIZE)?;
-        let packet = format!("not even a packet of {} bytes fits", self.packet);
-        if dimension == &SIZE && amount < self.packet && !crossing.is_empty() {
+        let crossing = self.crossing_rtts(link)?;
+        let least = self.largest_packet(link);
+        let packet = match least {
+            Some(bytes) => format!("not even a packet of {bytes} bytes fits"),
+            None => "nothing fits".to_owned(),
+        };
+        if dimension == &SIZE && least.is_some_and(|least| amount < least) {
             self.add(at.clone(), format!("\"{text}\" is too little; {packet}"));
         }
         if dimension != &BDP {
@@ -339,7 +366,7 @@ impl<'a> Resolver<'a> {
             self.add(at, format!("\"{text}\" is more than {}", SIZE.format(SIZE.max)));
             return None;
         };
-        if size < self.packet {
+        if size < least.unwrap_or(1) {
             let given = match &link.queue {
                 Some(text) => format!("\"{text}\""),
                 None => format!("is missing, and \"{text}\", the default,"),
@@ -352,15 +379,22 @@ impl<'a> Resolver<'a> {
         Some(SIZE.format(size))
     }
 
-    /// The base RTTs of the subflows whose data, or acknowledgements too, cross a link; `None` if
-    /// one is not known.
-    fn crossing_rtts(&self, link: &Link, data_only: bool) -> Option<Vec<u64>> {
+    /// Bytes of the largest packet of the flows whose data crosses a link; `None` if there are none.
+    fn largest_packet(&self, link: &Link) -> Option<u64> {
+        let crosses = |subflow: &Subflow| subflow.path.contains(&link.name);
+        let flows = self.subflows.iter().zip(&self.packets);
+        let crossing = flows.filter(|(subflows, _)| subflows.iter().flatten().any(crosses));
+        crossing.map(|(_, packet)| *packet).max()
+    }
+
+    /// The base RTTs of the subflows whose data or acknowledgements cross a link; `None` if one is
+    /// not known.
+    fn crossing_rtts(&self, link: &Link) -> Option<Vec<u64>> {
         let mut rtts = Vec::new();
         for subflows in &self.subflows {
             let subflows = subflows.as_ref()?.iter();
             let crossing = subflows.filter(|subflow| {
-                let back = if data_only { &[][..] } else { &subflow.return_path };
-                subflow.path.iter().chain(back).any(|name| *name == link.name)
+                subflow.path.iter().chain(&subflow.return_path).any(|name| *name == link.name)
             });
             rtts.extend(crossing.map(|subflow| subflow.rtt));
         }
@@ -425,8 +459,7 @@ impl<'a> Resolver<'a> {
         if is_limited {
             return None;
         }
-        let end = checked(&TIME, flow.stop.as_ref().unwrap_or(&experiment.duration));
-        let lasts = end.saturating_sub(checked(&TIME, &flow.start));
+        let lasts = experiment.lasts(flow);
         let window = match flow.transport.as_str() {
             "quic" => QUIC_WINDOW,
             _ => {

@@ -53,6 +53,17 @@ impl Experiment {
     }
 }
 
+impl Experiment {
+    /// Whether scenarios for different seeds differ in more than their seed.
+    ///
+    /// # Panics
+    /// If the experiment is not resolved.
+    pub fn varies_with_seed(&self) -> bool {
+        let draws_times = |app: Resolved| app.kind.name == "on-off" && app.is_on("random");
+        self.flows.iter().filter_map(app).any(draws_times)
+    }
+}
+
 fn app(flow: &Flow) -> Option<Resolved> {
     let text = flow.app.as_deref()?;
     Some(apps::resolve(&Value::from(text)).expect(RESOLVED))

@@ -207,7 +207,12 @@ fn option_of_call(values: Values) -> Value {
             json!({"type": ["integer", "string"], "minimum": min, "maximum": max})
         }
         Values::Switch => json!({"enum": [true, false, "on", "off"]}),
-        Values::OneOf(names) => json!({"enum": names}),
+        Values::OneOf(names) => {
+            let switched = [("on", true), ("off", false)].into_iter();
+            let switched = switched.filter(|(name, _)| names.contains(name));
+            let names = names.iter().map(|name| Value::from(*name));
+            json!({"enum": names.chain(switched.map(|(_, is_on)| json!(is_on))).collect::<Vec<_>>()})
+        }
     }
 }
 
@@ -303,8 +308,9 @@ fn axis(key: &'static Key) -> Value {
     axis
 }
 
+/// The values of an axis; those of zipped axes may repeat.
 fn list(items: Value) -> Value {
-    json!({"type": "array", "items": items, "minItems": 1, "uniqueItems": true})
+    json!({"type": "array", "items": items, "minItems": 1})
 }
 
 fn list_table() -> Value {
@@ -358,5 +364,7 @@ mod tests {
         assert!(rate["pattern"].as_str().is_some_and(|pattern| pattern.contains("Mbit/s")));
         let cc = &schema["properties"]["flow"]["items"]["properties"]["cc"]["anyOf"];
         assert_eq!(cc[0]["enum"], json!(NAMES));
+        let aqm = option_of_call(Values::OneOf(&["off", "on", "aggressive"]));
+        assert_eq!(aqm["enum"], json!(["off", "on", "aggressive", true, false]));
     }
 }

@@ -2,15 +2,16 @@
 
 use crate::axis::Axis;
 use crate::call::grouped;
-use crate::diagnostic::{Diagnostics, KeyPath, Problem, Step, key_path};
+use crate::diagnostic::{Diagnostics, KeyPath, Problem, key_path};
 use crate::document::Source;
 use crate::environment::Environment;
-use crate::keys::{EXPERIMENT, FLOW, Key, LINK, Table};
+use crate::keys::{Key, key_of};
 use crate::model::Experiment;
-use crate::quantity::shown;
+use crate::quantity::{ValueError, shown};
 use crate::read::{read_all, read_seeds, read_value, unknown_key};
 use crate::set::{assign_value, override_value, targets};
 use crate::suggest::{closest, unknown};
+use crate::timeline::{format_rates, parse_rate_file};
 use crate::trace;
 use crate::write::{content_to_toml, inline};
 use dumbbell_sim::{LinkSpec, Scenario};
@@ -37,7 +38,7 @@ const EXAMPLE: &str = "\"link.NAME.rate\" = [\"10 Mbit/s\", \"100 Mbit/s\"]";
 pub struct Sweep {
     /// The `[sweep]` tables. Every point of one is combined with every point of the others.
     pub blocks: Vec<Block>,
-    /// The content of the file without `[sweep]`, with the times of its traces.
+    /// The content of the file without `[sweep]`, with the times and the rates of files it names.
     content: Value,
     source: Source,
     text: String,
@@ -94,7 +95,7 @@ impl Sweep {
         }
         override_value(&mut content, &mut source, overrides)?;
         let mut problems = Vec::new();
-        embed_traces(&mut content, environment, &mut problems);
+        embed_files(&mut content, environment, &mut problems);
         let text = content.as_object().map(content_to_toml).unwrap_or_default();
         let table = content.as_object_mut().and_then(|table| table.shift_remove("sweep"));
         if let Some(Err(error)) = content.get("seeds").map(read_seeds) {
@@ -123,7 +124,7 @@ impl Sweep {
         self.blocks.iter().map(Block::count).fold(1, u128::saturating_mul)
     }
 
-    /// The text of a file that reads as the same sweep, and needs no trace file.
+    /// The text of a file that reads as the same sweep, and needs no file of times or rates.
     pub fn to_toml(&self) -> &str {
         &self.text
     }
@@ -220,23 +221,34 @@ pub fn work(scenario: &Scenario) -> f64 {
     max * scenario.duration_ns as f64 / 1e9 / PACKET_BITS + RUN_WORK
 }
 
-/// Puts the times of the traces that links name in their place.
-fn embed_traces(content: &mut Value, environment: &dyn Environment, problems: &mut Vec<Problem>) {
-    let links = content.get_mut("link").and_then(Value::as_array_mut);
-    for (number, link) in links.into_iter().flatten().enumerate() {
-        let Some(trace) = link.get_mut("trace") else { continue };
-        let Value::String(file) = &*trace else { continue };
+/// Puts the content of the traces that links name, and of the rates that flows name, in their place.
+fn embed_files(content: &mut Value, environment: &dyn Environment, problems: &mut Vec<Problem>) {
+    let times = |file: &str, text: &str| trace::parse_file(file, text).map(Value::from);
+    let rates = |file: &str, text: &str| parse_rate_file(file, text).map(|it| format_rates(&it));
+    embed(content, "link", "trace", times, environment, problems);
+    embed(content, "flow", "app_rates", rates, environment, problems);
+}
+
+/// Puts what `parse` finds in the files that a key of tables names in their place.
+fn embed(
+    content: &mut Value,
+    kind: &str,
+    key: &str,
+    parse: impl Fn(&str, &str) -> Result<Value, ValueError>,
+    environment: &dyn Environment,
+    problems: &mut Vec<Problem>,
+) {
+    let tables = content.get_mut(kind).and_then(Value::as_array_mut);
+    for (number, table) in tables.into_iter().flatten().enumerate() {
+        let Some(value) = table.get_mut(key) else { continue };
+        let Value::String(file) = &*value else { continue };
         let file = environment.locate_trace(file);
-        let times = environment
-            .trace(&file)
-            .and_then(|text| trace::parse_file(&file, &text).map_err(|error| error.to_string()));
-        match times {
-            Ok(times) => *trace = Value::from(times),
-            Err(text) => {
-                problems.push(Problem::new(key_path!["link", number, "trace"], text));
-                *trace = Value::Null;
-            }
-        }
+        let read = environment.trace(&file);
+        let read = read.and_then(|text| parse(&file, &text).map_err(|error| error.to_string()));
+        *value = read.unwrap_or_else(|text| {
+            problems.push(Problem::new(key_path![kind, number, key], text));
+            Value::Null
+        });
     }
 }
 
@@ -419,18 +431,6 @@ impl Reader<'_> {
     }
 }
 
-/// The table and the key that a path leads to, and whether it leads to the whole key.
-fn key_of(path: &KeyPath) -> Option<(&'static Table, &str, bool)> {
-    match path.0.as_slice() {
-        [Step::Key(kind), Step::Index(_), Step::Key(name), rest @ ..] => {
-            let table = if *kind == LINK.name { &LINK } else { &FLOW };
-            Some((table, name, rest.is_empty()))
-        }
-        [Step::Key(name), rest @ ..] => Some((&EXPERIMENT, name, rest.is_empty())),
-        _ => None,
-    }
-}
-
 /// The axes of a `[sweep]` table: key, content, and path. Keys have dots with or without quotes.
 fn find_axes<'a>(
     table: &'a Map<String, Value>,
@@ -440,8 +440,10 @@ fn find_axes<'a>(
     let mut axes = Vec::new();
     for (part, value) in table {
         let (key, at) = (format!("{within}{part}"), path.then(part.as_str()));
+        // A table of that name is a link or a flow.
         let is_axis = |table: &Map<String, Value>| {
-            ["values", "from", "to"].iter().any(|key| table.contains_key(*key))
+            let mut given = ["values", "from", "to"].iter().filter_map(|key| table.get(*key));
+            given.any(|value| !value.is_object())
         };
         match value {
             _ if within.is_empty() && SWEEP_KEYS.contains(&part.as_str()) => {}
@@ -457,7 +459,7 @@ fn find_axes<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::environment::NoEnvironment;
+    use crate::environment::{CustomAlgorithm, NoEnvironment};
     use proptest::prelude::*;
     use serde_json::json;
 
@@ -480,6 +482,59 @@ mod tests {
         let keys: Vec<_> = sweep.axes().map(|axis| axis.key.as_str()).collect();
         assert_eq!((keys, sweep.count()), (vec!["link.l.rate", "duration"], 2));
         assert_eq!(sweep.seeds(Some(&json!(3))), Ok(vec![1, 2, 3]));
+    }
+
+    #[test]
+    fn links_that_are_called_like_keys_of_an_axis_need_no_quotes() {
+        for name in ["values", "from", "to"] {
+            let base = BASE.replace("\"l\"", &format!("\"{name}\""));
+            let axis = format!("link.{name}.rate = [\"1 Mbit/s\"]\n");
+            for axis in [axis.clone(), axis.replace('[', "{ values = [").replace(']', "] }")] {
+                let text = format!("{base}[sweep]\n{axis}");
+                let sweep = Sweep::from_toml(&text, "", &[] as &[&str], None, &NoEnvironment);
+                let keys: Vec<_> = sweep.expect(name).axes().map(|axis| axis.key.clone()).collect();
+                assert_eq!(keys, [format!("link.{name}.rate")]);
+            }
+        }
+    }
+
+    /// Files of times and of rates.
+    struct Files;
+
+    impl Environment for Files {
+        fn locate_trace(&self, path: &str) -> String {
+            path.to_owned()
+        }
+
+        fn locate_algorithm(&self, cc: &str) -> String {
+            cc.to_owned()
+        }
+
+        fn trace(&self, path: &str) -> Result<String, String> {
+            match path {
+                "a.times" => Ok("1\n2\n".to_owned()),
+                "a.rates" => Ok("0 5000000\n1 0\n".to_owned()),
+                _ => Err(format!("\"{path}\" cannot be read")),
+            }
+        }
+
+        fn algorithm(&self, cc: &str) -> Result<CustomAlgorithm, String> {
+            Err(format!("there is no {cc}"))
+        }
+    }
+
+    #[test]
+    fn the_text_of_a_sweep_needs_no_files() {
+        let text = BASE.replace("rate = \"4 Mbit/s\"", "trace = \"a.times\"");
+        let text = format!("{text}app_rates = \"a.rates\"\n[sweep]\nduration = [\"2 s\"]\n");
+        let sweep = Sweep::from_toml(&text, "", &[] as &[&str], None, &Files).expect("valid");
+        assert!(sweep.to_toml().contains("app_rates = [[\"0 ms\", \"5 Mbit/s\"], "));
+        let again = Sweep::from_toml(sweep.to_toml(), "", &[] as &[&str], None, &NoEnvironment);
+        let experiment = again.expect("valid").experiment(&[json!("2 s")], &NoEnvironment);
+        assert_eq!(experiment.expect("valid").scenario(1).flows[0].app_rates.len(), 2);
+        let text = text.replace("a.rates", "b.rates");
+        let error = Sweep::from_toml(&text, "", &[] as &[&str], None, &Files).expect_err("no file");
+        assert_eq!(error.to_string(), "line 8: flow.flow-1.app_rates: \"b.rates\" cannot be read");
     }
 
     #[test]

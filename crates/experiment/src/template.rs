@@ -102,7 +102,7 @@ fn given<T>(list: &Vec<T>) -> Option<&Vec<T>> {
 
 /// What a template stands for in a run of `duration` ns.
 fn path(template: &Resolved, duration: u64) -> Result<Path, ValueError> {
-    let path = match template.kind.name {
+    let mut path = match template.kind.name {
         "leo" => leo::path(template, duration),
         "wifi" => wifi::path(template, duration),
         "lte" => cellular::lte(template, duration),
@@ -111,11 +111,18 @@ fn path(template: &Resolved, duration: u64) -> Result<Path, ValueError> {
         "policer" => access::policer(template),
         name => unreachable!("{name} is in the table of templates"),
     };
-    for (count, what) in [(path.rates.len(), "steps"), (path.trace.len(), "lines of a trace")] {
+    for (count, what, advice) in [
+        (path.rates.len(), "steps", "let it change less often, or the run be shorter"),
+        (path.trace.len(), "lines of a trace", "write a lower rate, or let the run be shorter"),
+    ] {
         if let Err(ValueError(text)) = check_count(count, what) {
-            fail!("{template}: {text}; let it change less often, or the run be shorter")
+            fail!("{template}: {text}; {advice}")
         }
     }
+    // What is drawn around a mean may be more than a file may say. No run lasts as long.
+    path.rates.retain(|(at, _)| *at <= TIME.max);
+    path.rates.iter_mut().for_each(|(_, rate)| *rate = (*rate).min(RATE.max));
+    path.reroutes.iter_mut().for_each(|(_, delay)| *delay = (*delay).min(TIME.max));
     Ok(path)
 }
 

@@ -32,7 +32,9 @@ fn sections<'a>(
         rest.into_iter().partition(|(_, value)| is_array(value));
     let mut sections = vec![lines(&plain)];
     for (name, value) in tables {
-        let keys = value.as_object().map(entries).unwrap_or_default();
+        // An empty text is a value of a table whose keys the user chooses.
+        let keys = value.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
+        let keys: Vec<_> = keys.map(|(key, value)| (key.as_str(), value)).collect();
         sections.push(format!("[{name}]\n{}", lines(&keys)));
     }
     for (name, value) in arrays {

@@ -60,6 +60,13 @@ impl ParsedExperiment {
         read.map(ParsedExperiment).map_err(invalid)
     }
 
+    /// The experiment with such assignments laid over it; errors have no lines.
+    ///
+    /// Raises InvalidExperimentError.
+    fn overridden(&self, overrides: Vec<String>) -> PyResult<ParsedExperiment> {
+        self.0.overridden(&overrides).map(ParsedExperiment).map_err(invalid)
+    }
+
     /// The experiment with its traces and algorithms where `environment` has them: its methods
     /// locate_trace(path) and locate_algorithm(cc) return them as its other methods take them.
     fn located(&self, environment: Bound<'_, PyAny>) -> ParsedExperiment {
@@ -190,21 +197,24 @@ impl ParsedSweep {
         self.0.seeds(seeds.map(value).transpose()?.as_ref()).map_err(invalid)
     }
 
-    /// The experiment with these values of the axes, as JSON: the scenario for seed 0, as JSON, its
-    /// work in packets, and its warnings.
+    /// The experiment with these values of the axes, as JSON: the scenario for seed 0, as JSON; the
+    /// resolved experiment, as JSON, if scenarios for other seeds differ in more than their seed;
+    /// its work in packets; and its warnings.
     ///
     /// Raises InvalidExperimentError.
     fn point(
         &self,
         values: Vec<String>,
         environment: Bound<'_, PyAny>,
-    ) -> PyResult<(String, f64, Vec<String>)> {
+    ) -> PyResult<(String, Option<String>, f64, Vec<String>)> {
         let values: Vec<_> = values.iter().map(|json| value(json)).collect::<PyResult<_>>()?;
         let experiment = self.0.experiment(&values, &PythonEnvironment(environment));
         let experiment = experiment.map_err(invalid)?;
         let scenario = experiment.scenario(0);
         let text = serde_json::to_string(&scenario).map_err(value_error)?;
-        Ok((text, work(&scenario), experiment.warnings(true)))
+        let varied = experiment.varies_with_seed().then(|| serde_json::to_string(&experiment));
+        let varied = varied.transpose().map_err(value_error)?;
+        Ok((text, varied, work(&scenario), experiment.warnings(true)))
     }
 
     /// The text of a file that reads as the same sweep.

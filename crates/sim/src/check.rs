@@ -21,8 +21,8 @@ const MAX_ROWS: u64 = 100_000_000;
 /// The maximum of all times: over 11 days.
 const MAX_TIME_NS: u64 = 1_000_000_000_000_000;
 const MAX_RATE_BPS: f64 = 1e15;
-/// Data packets are numbered in 32 bits.
-pub(crate) const MAX_PACKETS: u64 = u32::MAX as u64 - 1;
+/// The maximum number of data packets of a flow, which are numbered in 32 bits.
+pub const MAX_PACKETS: u64 = u32::MAX as u64 - 1;
 /// A shorter nonzero RTO would only slow the run down.
 const MIN_RTO_NS: u64 = 1_000_000;
 

@@ -42,7 +42,7 @@ mod udt_host;
 mod video;
 
 pub use app::{AppLog, AppLogs, AppSpec, RequestSpec};
-pub use check::{MAX_FLOWS, MAX_TRANSFERS};
+pub use check::{MAX_FLOWS, MAX_PACKETS, MAX_TRANSFERS};
 pub use datagram::{DATAGRAM_HEADER, Datagram, EcnCodepoint};
 pub use datagram_host::{
     DatagramEndpoint, DatagramEnds, EndpointFactory, EndpointLog, ExternalFlow, ExternalSpec,

@@ -111,13 +111,13 @@ def _usage_error(error: TyperException) -> str:
 
 def _tell_failure(error: Exception) -> int:
     """Prints what failed: a custom algorithm, the system, or the program itself."""
-    from dumbbell.engine.simulation import custom_traceback
+    from dumbbell.engine.simulation import custom_traceback, is_raised_in_simulation
 
     if part := custom_traceback(error):
         traceback.print_exception(error.with_traceback(part))
     elif isinstance(error, OSError):
         return _tell_os_error(error)
-    elif notes := getattr(error, "__notes__", []):
+    elif is_raised_in_simulation(error) and (notes := getattr(error, "__notes__", [])):
         # A custom algorithm was called, or answered, as it cannot be.
         _tell(f"{type(error).__name__}: {error}, {notes[0]}")
     else:

@@ -47,7 +47,7 @@ def run_scenarios(
     named = split_algorithms(cc)
     algorithms = _algorithms(named, others)
     experiments = [
-        _experiment(paper, scenario, name, seeds or 1)
+        _experiment(paper, scenario, name, seeds or 1, _option_of(name, named))
         for paper, scenario in scenarios
         for name in algorithms
     ]
@@ -80,18 +80,24 @@ def _algorithms(named: list[str], others: str | None) -> list[str]:
     algorithms = list(dict.fromkeys([*named, *(split_algorithms(others) if others else rest)]))
     for_udt = next((name for name in algorithms if _core.needs_udt(name)), None)
     if for_udt:
-        raise ExperimentError(f'"{for_udt}" is for UDT, and these flows are TCP\'s', key="--cc")
+        problem = f'"{for_udt}" is for UDT, and these flows are TCP\'s'
+        raise ExperimentError(problem, key=_option_of(for_udt, named))
     return algorithms
 
 
-def _experiment(paper: Paper, scenario: Scenario, cc: str, seeds: int) -> Experiment:
+def _option_of(algorithm: str, named: list[str]) -> str:
+    """The option that names an algorithm; `named` are those in question."""
+    return "--cc" if algorithm in named else "--others"
+
+
+def _experiment(paper: Paper, scenario: Scenario, cc: str, seeds: int, option: str) -> Experiment:
     from dumbbell.experiment.model import Experiment
 
     changes = [*(change.format(cc=cc) for change in scenario.set), f"seeds={seeds}"]
     try:
         return Experiment.load(paper.folder / scenario.file, overrides=changes)
     except ExperimentError as error:
-        key = "--cc" if "cc" in error.key else error.key
+        key = option if "cc" in error.key else error.key
         raise ExperimentError(error.problem, key=key) from None
 
 

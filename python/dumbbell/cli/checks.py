@@ -45,6 +45,7 @@ def examine_algorithms(
     out: Annotated[
         Path | None, options.out("Folder for a page and the experiment of every cell.")
     ] = None,
+    overwrite: options.Overwrite = False,
     jobs: options.Jobs = None,
     json: options.Json = False,
 ) -> None:
@@ -52,6 +53,8 @@ def examine_algorithms(
     from dumbbell.checks import bbr_draft, cells, cubic_rfc, path_grid
     from dumbbell.checks.conformance import examine
 
+    if out is not None:
+        options.refuse_existing(out, overwrite, folder=True)
     spec = {"bbr": bbr_draft, "cubic": cubic_rfc}[suite]
     cases = _named(spec.CASES, case)
     algorithms = list(spec.ALGORITHMS) if cc is None else options.split_algorithms(cc)

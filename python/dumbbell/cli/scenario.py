@@ -92,7 +92,7 @@ def shared_of(file: Path) -> Shared:
     if is_link(str(file)):
         return read_link(str(file))
     text = text_of(file)
-    if re.search(r"^\[\[?sweep\b", text, re.M):
+    if _core.ParsedSweep.is_in(text):
         from dumbbell.sweeps.plan import Sweep
 
         text = Sweep.load(file).experiment(0).to_toml()

@@ -35,6 +35,8 @@ FAILED: Final = 3
 DAMAGED: Final = 4
 REFUSED: Final = 5
 
+_MAX_PORT: Final = 65_535
+
 Cc = Annotated[str, options.algorithms("Congestion control of what is sent from here.")]
 KeyFile = Annotated[
     Path | None, Option("--key", help="File of a key (see dumbbell udt key); encrypts all data.")
@@ -52,7 +54,7 @@ Mss = Annotated[
         help="Longest packets of both sides, IP's header included, such as the path's MTU.",
     ),
 ]
-Port = Annotated[int, Option(min=0, max=65_535, help="Port of the server.")]
+Port = Annotated[int, Option(min=0, max=_MAX_PORT, help="Port of the server.")]
 Insecure = Annotated[
     bool, Option("--insecure", help="Without a key, listen for every host, not for this one only.")
 ]
@@ -212,7 +214,8 @@ def bench(
     from dumbbell.experiment.quantities import TIME
 
     host, number = _host(host, port)
-    length = TIME.parse(duration) / 1e9
+    with _naming("--duration"):
+        length = TIME.parse(duration) / 1e9
     reports: dict[str, tuple[str, Report]] = {}
     with _session(out, overwrite):
         for algorithm in options.split_algorithms(cc):
@@ -249,6 +252,8 @@ def _host(text: str, port: int) -> tuple[str, int]:
     """Host and port of HOST, HOST:PORT or [HOST]:PORT."""
     name, colon, number = text.rpartition(":")
     if colon and number.isdecimal() and (":" not in name or name.startswith("[")):
+        if int(number) > _MAX_PORT:
+            raise DumbbellError(f"{text}: the port is not a whole number from 0 to {_MAX_PORT}")
         return name.strip("[]"), int(number)
     return text.strip("[]"), port
 

@@ -16,7 +16,7 @@ from dumbbell import _core, metrics
 from dumbbell.display import Column, Table
 from dumbbell.engine.backend import Backend, sends_packets
 from dumbbell.engine.progress import Progress, silent
-from dumbbell.engine.runner import run_into
+from dumbbell.engine.runner import refuse_other, run_into
 from dumbbell.errors import ExperimentError, QuantityError
 from dumbbell.experiment.model import Experiment, Flow, Link
 from dumbbell.experiment.quantities import TIME
@@ -273,6 +273,10 @@ def compare(
         others |= {"stack": stack, "stack_options": options, "start_jitter": start_jitter}
         web = None if traffic is None else (traffic, name_of(traffic_cc))
         experiments = [_experiment(group, link, rtt, web, **others) for group in groups]
+    is_real = sends_packets(backend)
+    for flow in (flow for experiment in experiments for flow in experiment.flows):
+        with _arguments({"cc": _OF_FLOW[flow.name or ""]}):
+            refuse_other("", flow.cc, flow.command, is_real=is_real)
     names = [*algorithms, *(f"{name} alone" for name, _ in rivals)]
     every = run_into(
         experiments,

@@ -23,6 +23,10 @@ _SHAPE: Final = "an experiment file is TOML with a duration, a [[link]] and a [[
 
 def read_text(path: Path) -> str:
     """The text of an experiment file."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        raise ExperimentError("has a name that is not text in UTF-8; rename it") from None
     if path.suffix == ".py":
         problem = "is a Python file; name a class of it in an experiment"
         raise ExperimentError(f'{problem}: cc = "{path}:CLASS"')

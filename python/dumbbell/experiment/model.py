@@ -340,7 +340,7 @@ class Experiment(_Table):
         keys = self.keys()
         for name, kind in (("links", Link), ("flows", Flow)):
             tables = keys.pop(name)
-            if isinstance(tables, list):
+            if isinstance(tables, list | tuple):
                 tables = [table.keys() if isinstance(table, kind) else table for table in tables]
             keys[name.removesuffix("s")] = tables
         return keys
@@ -359,7 +359,9 @@ class Experiment(_Table):
         Raises:
             ExperimentError: If there is no such key, or the value is not valid.
         """
-        return Experiment.parse(self.to_toml(), overrides=list(assignments))
+        with experiment_errors():
+            parsed = self._parsed.overridden(list(assignments))
+        return Experiment._from(parsed)
 
     def resolve(self) -> Experiment:
         """The experiment with every default written out and every queue in plain units.

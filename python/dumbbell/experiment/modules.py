@@ -141,7 +141,7 @@ def _importing(home: str, folder: Path) -> Iterator[None]:
     sys.path.insert(0, str(folder))
     try:
         yield
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         missing = error.name if isinstance(error, ModuleNotFoundError) else None
         # The module itself, or its package, is not there.
         if missing and not home.endswith(".py") and f"{home}.".startswith(f"{missing}."):
@@ -152,6 +152,8 @@ def _importing(home: str, folder: Path) -> Iterator[None]:
         is_read = not isinstance(error, SyntaxError)
         place = f" ({where.filename}, line {where.lineno})" if is_read else ""
         problem = f"{type(error).__name__}: {error}{place}"
+        if isinstance(error, SystemExit):
+            problem = f"it ends the program, with {error.code!r}{place}; let it define classes only"
         raise DumbbellError(f'"{home}" cannot be imported: {problem}') from error
     finally:
         sys.path.remove(str(folder))

@@ -234,7 +234,13 @@ def _is_algorithm(value: object) -> bool:
 
 
 def _check_class(cls: object, name: str) -> None:
+    from dumbbell.cc import WindowRule
+
     if _is_algorithm(cls):
+        if isinstance(cls, type) and issubclass(cls, WindowRule) and hasattr(cls, "uses_prr"):
+            problem = f'"{name}" is a WindowRule, which leaves the window in recovery to the'
+            advice = "transport; leave uses_prr out, or derive it from CongestionControl"
+            raise DumbbellError(f"{problem} {advice}")
         return
     missing = getattr(cls, "__abstractmethods__", ())
     if missing:

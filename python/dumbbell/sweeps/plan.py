@@ -80,7 +80,9 @@ class Point:
 
     number: int  # its place in the sweep, from 0
     values: tuple[float | str, ...]  # the axes' columns
-    scenario: str  # what the simulator takes, as JSON; its seed is to be replaced
+    scenario: str  # what the simulator takes for seed 0, as JSON
+    # The resolved experiment, as JSON, if other seeds change more of the scenario than its seed.
+    varied: str | None
     cost: float  # the approximate work of a run, in packets
     warnings: tuple[str, ...]  # sentences on settings without effect
 
@@ -90,12 +92,21 @@ class Point:
         flows: list[dict[str, Any]] = json.loads(self.scenario)["flows"]
         return flows
 
+    def scenario_of(self, seed: int) -> dict[str, Any]:
+        """What the simulator takes for a seed."""
+        text = self.scenario
+        if self.varied is not None:
+            text = _core.ParsedExperiment.from_json(self.varied).scenario(seed)
+        scenario: dict[str, Any] = json.loads(text) | {"seed": seed}
+        return scenario
+
     def run(self, seed: int, *, series: bool, machine: str = "") -> Run:
         """The run of it with a seed, with or without time series.
 
         `machine` identifies what runs it with real packets; the simulator is the empty text.
         """
-        facts = f"{build()}{machine} {series} {seed} {self.scenario}"
+        scenario = self.scenario if self.varied is None else json.dumps(self.scenario_of(seed))
+        facts = f"{build()}{machine} {series} {seed} {scenario}"
         return Run(hashlib.sha256(facts.encode()).hexdigest()[:16], self, seed)
 
 
@@ -196,8 +207,8 @@ class Sweep:
         for number, parts in enumerate(product(*self._blocks())):
             written, columns = zip(*(value for part in parts for value in part), strict=True)
             with experiment_errors(self._environment):
-                scenario, cost, warnings = self._parsed.point(written, self._environment)
-            yield Point(number, columns, scenario, cost, tuple(warnings))
+                scenario, varied, cost, said = self._parsed.point(written, self._environment)
+            yield Point(number, columns, scenario, varied, cost, tuple(said))
 
     def experiment(self, number: int) -> Experiment:
         """The experiment of a point, with its own values of the axes.
@@ -283,7 +294,9 @@ def _pin(
     found = set()
     for part, axis in table.items():
         key = f"{within}{part}"
-        if isinstance(axis, dict) and not axis.keys() & {"values", "from", "to"}:
+        ends = (axis.get(one) for one in ("values", "from", "to")) if isinstance(axis, dict) else ()
+        is_axis = any(end is not None and not isinstance(end, dict) for end in ends)
+        if isinstance(axis, dict) and not is_axis:
             found |= _pin(axis, pins, is_zip=is_zip, within=f"{key}.")
         elif isinstance(axis, dict | list) and key in pins:
             given: dict[str, Any] = axis if isinstance(axis, dict) else {"values": axis}

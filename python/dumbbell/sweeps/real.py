@@ -43,7 +43,7 @@ class RealPackets:
 
         Of one that the machine disturbed nothing is kept, and `monitor` has the reasons.
         """
-        scenario = json.loads(run.point.scenario) | {"seed": run.seed}
+        scenario = run.point.scenario_of(run.seed)
         monitor.cost, monitor.point = run.point.cost, run.point.number
         assert isinstance(monitor.run, kernel.RunMonitor), "it is this class's"
         what = kernel.for_kernel(json.dumps(scenario), self.names)

@@ -141,7 +141,7 @@ def simulate(
     assert not isinstance(monitor.run, kernel.RunMonitor), "it is a simulation's"
     outputs, scenarios = [], []
     for run in runs:
-        scenario = json.loads(run.point.scenario) | {"seed": run.seed}
+        scenario = run.point.scenario_of(run.seed)
         algorithms = [flow["cc"] for flow in scenario["flows"]]
         sources = scenario.get("sources", {})
         if is_worker:

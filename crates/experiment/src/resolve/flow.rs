@@ -12,7 +12,7 @@ use crate::quic::{flow_quic, quic_options};
 use crate::rtp::{self, flow_rtp, rtp_options};
 use crate::timeline::{MAX_STEPS, format_rates, parse_rate_file, parse_rates};
 use crate::transfers::{ArrivalTimes, TransferSizes};
-use dumbbell_sim::{MAX_TRANSFERS, UDP_HEADER, UDP_PAYLOAD};
+use dumbbell_sim::{MAX_PACKETS, MAX_TRANSFERS, UDP_HEADER, UDP_PAYLOAD};
 use dumbbell_tcp::{Scheduler, Stack};
 use dumbbell_units::Span;
 use serde_json::Value;
@@ -45,6 +45,7 @@ impl Resolver<'_> {
         resolved.start = canonical(&TIME, &flow.start);
         resolved.stop = flow.stop.as_ref().map(|stop| canonical(&TIME, stop));
         resolved.bytes = flow.bytes.as_ref().map(|bytes| canonical(&SIZE, bytes));
+        self.check_bytes(flow, &at);
         resolved.app_rate = flow.app_rate.as_ref().map(|rate| canonical(&RATE, rate));
         resolved.app_rates = self.app_rates(flow, &at);
         self.resolve_transfers(flow, &mut resolved, &at);
@@ -67,6 +68,26 @@ impl Resolver<'_> {
             resolved.transport_options = bulk_options(&flow.transport, &options);
         }
         resolved
+    }
+
+    /// Refuses more data than a flow has numbers of packets for.
+    fn check_bytes(&mut self, flow: &Flow, at: &KeyPath) {
+        let Some(bytes) = &flow.bytes else { return };
+        let mss = match flow.transport.as_str() {
+            "udt" => flow_udt(flow, at).expect("checked options").max_payload(),
+            "tcp" => {
+                let stack = self.experiment.flow_stack(flow, &self.base_stack, at);
+                stack.expect("a checked stack").mss
+            }
+            // As in the scenario, where endpoints of other crates have their stack beside Linux's.
+            _ => Stack::linux().mss,
+        };
+        let most = u64::from(mss) * MAX_PACKETS;
+        if checked(&SIZE, bytes) > most {
+            let packets = format!("{} packets of {mss} bytes", grouped(MAX_PACKETS));
+            let text = format!("\"{bytes}\" is more than {packets}, the maximum of a flow");
+            self.add(at.then("bytes"), format!("{text}; write at most \"{}\"", SIZE.format(most)));
+        }
     }
 
     /// The rates of an application, those of a file written out; `None` if it cannot be read.
@@ -96,7 +117,8 @@ impl Resolver<'_> {
                     Some(apps::format_ladder(&ladder.unwrap_or_else(apps::default_ladder)));
             }
             "on-off" => {
-                let steps = apps::expected_steps(&app, checked(&TIME, &self.experiment.duration));
+                let steps = apps::expected_steps(&app, checked(&TIME, &self.experiment.duration))
+                    * u128::from(flow.repeat);
                 if steps > MAX_STEPS as u128 {
                     let (steps, max) = (grouped(steps), grouped(MAX_STEPS as u64));
                     let text = format!("starts and stops some {steps} times; the maximum is {max}");
@@ -128,9 +150,8 @@ impl Resolver<'_> {
         };
         resolved.arrivals = Some(arrivals.to_value());
         resolved.sizes = Some(sizes.to_value());
-        let end = flow.stop.as_ref().unwrap_or(&self.experiment.duration);
-        let lasts = checked(&TIME, end).saturating_sub(checked(&TIME, &flow.start));
-        let each = arrivals.model().expected(Span::from_nanos(lasts));
+        let lasts = Span::from_nanos(self.experiment.lasts(flow));
+        let each = arrivals.model().expected(lasts);
         self.transfers += each * flow.repeat as f64;
         if self.transfers > MAX_TRANSFERS as f64 {
             let (expected, max) = (self.transfers as u64, grouped(MAX_TRANSFERS as u64));

@@ -68,10 +68,11 @@ pub(super) fn lte(lte: &Resolved, duration: u64) -> Path {
     let mut trace = Vec::new();
     let (mut rate, mut at, mut due) = (max / 2.0, 0, draws.exponential());
     let mut outage = 0.0; // what is left of the time without a rate, ns
-    while at < length {
+    // One more than a trace may have, so that the check finds it.
+    while at < length && trace.len() <= super::MAX_STEPS {
         let mut passed = 0.0;
         // Opportunities come where the integral of the rate has grown by an exponential number.
-        while rate > 0.0 && passed + due / rate <= tick {
+        while rate > 0.0 && passed + due / rate <= tick && trace.len() <= super::MAX_STEPS {
             passed += due / rate;
             trace.push(((at as f64 + passed * 1e9) / MS as f64) as u32);
             due = draws.exponential();

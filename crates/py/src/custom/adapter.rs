@@ -46,7 +46,11 @@ impl PyAdapter {
             has_failed: false,
             overrides_inspect: overrides(object, "inspect")?,
             overrides_on_timer: object.hasattr("on_timer")? && overrides(object, "on_timer")?,
-            uses_prr: object.getattr("uses_prr")?.extract()?,
+            // Rules leave the window in recovery to the transport.
+            uses_prr: match object.getattr_opt("uses_prr")? {
+                Some(uses_prr) => uses_prr.extract()?,
+                None => true,
+            },
             control: FallbackControl::CONTROL,
             timer: None,
             object: object.clone().unbind(),
