@@ -1051,7 +1051,7 @@ def test_only_runs_in_threads_are_taken_for_hanging(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dask: str | None, is_watched: bool
 ) -> None:
     def slow(*_: Any, progress: Progress, **__: Any) -> None:
-        for _ in range(2):
+        for _step in range(2):
             progress("2 runs", 0.0)
         raise LookupError("it went on")
 
