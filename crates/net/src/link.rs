@@ -92,8 +92,6 @@ pub struct LinkStatistics {
     pub marked: u64,
     /// The present backlog of the queue.
     pub backlog: Backlog,
-    /// Time until a packet that arrives now would start its transmission.
-    pub queueing_delay: Span,
 }
 
 impl<P: Packet> Link<P> {

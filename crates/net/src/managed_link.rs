@@ -319,18 +319,17 @@ impl<P: Packet> ManagedLink<P> {
         let Some(aqm) = &self.aqm else { return link };
         let (dropped, marked) = aqm.counts();
         let mut backlog = aqm.backlog();
-        let queueing_delay = self.path.shaper(plain).departure(now, backlog.bytes).since(now);
         if self.medium.is_some() {
             // The frames of a transmission leave the queue at once.
             let sent_packets = link.sent_packets + u64::from(link.backlog.packets);
             let sent_bytes = link.sent_bytes + link.backlog.bytes - self.padding;
             let sent = LinkStatistics { sent_packets, sent_bytes, ..link };
-            return LinkStatistics { dropped, marked, backlog, queueing_delay, ..sent };
+            return LinkStatistics { dropped, marked, backlog, ..sent };
         }
         // Behind a token bucket or a trace a dequeued packet may still wait in the plain link.
         backlog.packets += link.backlog.packets;
         backlog.bytes += link.backlog.bytes;
-        LinkStatistics { dropped, marked, backlog, queueing_delay, ..link }
+        LinkStatistics { dropped, marked, backlog, ..link }
     }
 
     pub(crate) fn set_flow_keys(&mut self, keys: &Arc<[FlowKeys]>) {

@@ -212,7 +212,6 @@ impl<P: Packet> PlainLink<P> {
             lost: 0,
             marked: 0,
             backlog: self.queue.backlog,
-            queueing_delay: self.shaper.departure(now, 0).since(now),
         }
     }
 
