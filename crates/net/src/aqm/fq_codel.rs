@@ -12,8 +12,8 @@
 //! queues (net/sched/sch_fq_codel.c, fq_codel_dequeue: `qstats.backlog`), so a flow's only packet
 //! is dropped while other queues stand. This is Linux's rule, as measurements are of Linux.
 //!
-//! At the limit the queue with the most bytes loses half of them from its head, at most 64 packets
-//! (section 4.1). Its CoDel counts them as its own drops (fq_codel_drop).
+//! At the limit the queue with the most bytes loses half of them, rounded down, from its head: at least
+//! one packet, at most 64 (section 4.1). Its CoDel counts them as its own drops (fq_codel_drop).
 
 use crate::aqm::codel::{Codel, CodelConfig};
 use crate::aqm::fifo::AqmCounters;
@@ -82,13 +82,15 @@ impl<P: Packet> FqCodel<P> {
     /// Drops a batch from the queue with the most bytes (net/sched/sch_fq_codel.c, fq_codel_drop).
     fn drop_from_fattest(&mut self, now: Time, counters: &mut AqmCounters<P>) {
         let fattest = self.flows.longest();
-        let half = self.flows.queues[fattest].fifo.backlog().bytes.div_ceil(2);
+        let half = self.flows.queues[fattest].fifo.backlog().bytes / 2;
         let (mut packets, mut bytes) = (0, 0);
-        while packets < DROP_BATCH_SIZE && bytes < half {
-            let Some((_, packet)) = self.flows.pop(fattest) else { break };
+        while let Some((_, packet)) = self.flows.pop(fattest) {
             packets += 1;
             bytes += u64::from(packet.size());
             counters.discard(now, DropReason::Overflow, packet);
+            if packets == DROP_BATCH_SIZE || bytes >= half {
+                break;
+            }
         }
         self.flows.queues[fattest].aqm.on_overlimit_drops(packets);
     }
@@ -259,6 +261,20 @@ mod tests {
             && packet.flow == 1));
         assert_eq!(bench.queues.backlog().packets, 1001 - 64);
         assert_eq!(bench.take(us(2000)).map(|packet| packet.flow), Some(1));
+    }
+
+    /// fq_codel_drop: `maxbacklog >> 1`, and one packet at least.
+    #[test]
+    fn an_overlimit_drop_takes_half_of_the_bytes_rounded_down() {
+        let dropped = |sizes: &[u32]| {
+            let mut bench = Bench::new();
+            sizes.iter().for_each(|&size| bench.put(us(0), packet(1, size)));
+            bench.queues.drop_from_fattest(us(1), &mut bench.counters);
+            bench.counters.dropped
+        };
+        assert_eq!(dropped(&[1000, 1001]), 1);
+        assert_eq!(dropped(&[999, 1001]), 2);
+        assert_eq!(dropped(&[1]), 1);
     }
 
     #[test]
