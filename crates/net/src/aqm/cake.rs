@@ -313,13 +313,13 @@ impl<P: Packet> Cake<P> {
                 let sojourn = now.since(since);
                 let cobalt = &mut queue.aqm.cobalt;
                 let signal = cobalt.signal(now, sojourn, can_mark, &tin.parameters, &mut self.rng);
-                if signal.congestion && can_mark {
-                    counters.mark(&mut packet);
-                }
                 let is_dropped = signal.blue || (signal.congestion && !can_mark);
                 if is_dropped && queue.fifo.backlog().packets > 0 {
                     counters.discard(now, DropReason::Early, packet);
                     continue;
+                }
+                if signal.congestion && can_mark {
+                    counters.mark(&mut packet);
                 }
                 queue.credit -= i64::from(packet.size());
                 tin.advance(now, packet.size());

@@ -182,3 +182,15 @@ fn an_unresponsive_flow_loses_by_itself_what_does_not_fit() {
     assert!(sent[2] + 1 >= offered[2], "{sent:?} of {offered:?}");
     assert!(sent[1] > 45_000 && sent[1] < 48_100, "{sent:?}");
 }
+
+#[test]
+fn a_packet_that_blue_drops_does_not_count_as_marked() {
+    let mut bench = Bench::new();
+    for _ in 0..20 {
+        bench.put(us(0), TestPacket { is_ecn: true, ..TestPacket::default() }, 1000);
+    }
+    let number = bench.cake.tins[0].queue_of(0);
+    bench.cake.tins[0].flows.queues[number].aqm.cobalt.p_drop = 1.0;
+    let last = bench.cake.dequeue(us(200_000), &mut bench.counters).expect("the last one is sent");
+    assert_eq!((bench.counters.dropped, bench.counters.marked), (19, u64::from(last.is_marked)));
+}
