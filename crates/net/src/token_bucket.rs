@@ -1,8 +1,13 @@
-//! A token bucket, as in Linux's tbf and htb, which also shape Mininet's links.
+//! A token bucket.
 //!
 //! Tokens (bytes) accumulate at the rate, up to the bucket's depth. A packet departs as a whole as
 //! soon as there are tokens for it. After a pause a burst of the bucket's depth may therefore
-//! depart at once.
+//! depart at once. A packet larger than the bucket departs when tokens for it would have accumulated.
+//!
+//! Linux's tbf and htb, which also shape Mininet's links, differ:
+//! - htb sends while the tokens are at least 0 and lets them become negative. Its burst after a pause
+//!   is the depth and up to one packet more (htb_accnt_tokens).
+//! - tbf drops packets larger than the bucket (tbf_enqueue).
 //!
 //! The state is one time, `full_at`: when the bucket is full again if nothing more departs. The
 //! tokens for a packet suffice at `full_at` minus `burst_time` plus the time that its tokens take

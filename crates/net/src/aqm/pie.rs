@@ -30,6 +30,11 @@
 //! - Packets pass while the backlog is less than two full frames: the third packet may be dropped
 //!   (pie_drop_early).
 //! - A tail drop resets the sum of probabilities (pie_qdisc_enqueue).
+//! - A mark at a sum of 8.5 does not reset it, so every packet is marked until one is dropped
+//!   (pie_drop_early).
+//! - The delay is zero after a packet that leaves the queue empty (pie_process_dequeue).
+//! - The burst allowance falls at each departure by the time since the one before, not at each update
+//!   (pie_process_dequeue).
 
 use crate::Backlog;
 use crate::aqm::Verdict;
