@@ -262,6 +262,7 @@ impl<P: Packet> ManagedLink<P> {
         if self.medium.is_some() {
             self.transmit_frames(start);
         } else if let Some(aqm) = &mut self.aqm {
+            aqm.update_rate(start, self.path.shaper(plain));
             aqm.dequeue(start, |packet| {
                 let sent = self.path.push(plain, start, packet);
                 debug_assert!(sent.is_ok(), "a link without limit and losses accepts all packets");
@@ -287,6 +288,7 @@ impl<P: Packet> ManagedLink<P> {
         let Path::Delayed(link, delay_stage) = path else { return };
         let (data, rate) = (Medium::<P>::data_start(start), link.shaper().rate(start));
         remove_crossed(link, start);
+        aqm.update_rate(start, link.shaper());
         while aqm.backlog().packets > 0 && medium.has_room(rate) {
             aqm.dequeue(start, |packet| {
                 let size = packet.size();

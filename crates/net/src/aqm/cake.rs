@@ -73,7 +73,7 @@ struct Tin<P> {
 #[derive(Clone, Debug)]
 pub(crate) struct Cake<P> {
     config: CakeConfig,
-    /// The rate of the tins' parameters.
+    /// The rate of the tins' parameters; 0 before there is any.
     rate: u64,
     tins: Vec<Tin<P>>,
     /// Of all tins.
@@ -237,6 +237,17 @@ impl<P: Packet> Cake<P> {
         self.backlog
     }
 
+    /// Sets the parameters for a link of `rate` bit/s. During an outage, a rate of 0, they stay.
+    pub(crate) fn set_rate(&mut self, rate: u64) {
+        if rate == self.rate || rate == 0 {
+            return;
+        }
+        self.rate = rate;
+        for (tin, shift) in self.tins.iter_mut().zip(self.config.tins.shifts()) {
+            tin.parameters = Parameters::new(&self.config, rate >> shift);
+        }
+    }
+
     /// Adds a packet, on a link of `rate` bit/s. Drops from the longest queue until the backlog is below
     /// the limit.
     pub(crate) fn enqueue(
@@ -247,12 +258,7 @@ impl<P: Packet> Cake<P> {
         admits: impl Fn(Backlog) -> bool,
         counters: &mut AqmCounters<P>,
     ) {
-        if rate != self.rate {
-            self.rate = rate;
-            for (tin, shift) in self.tins.iter_mut().zip(self.config.tins.shifts()) {
-                tin.parameters = Parameters::new(&self.config, rate >> shift);
-            }
-        }
+        self.set_rate(rate);
         while self.backlog.packets > 0 && !admits(self.backlog) {
             self.drop_from_longest(now, counters);
         }

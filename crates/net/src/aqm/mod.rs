@@ -213,6 +213,14 @@ impl<P: Packet> AqmQueue<P> {
         Ok(())
     }
 
+    /// Sets the parameters that depend on the rate of `shaper` at `now`: CAKE's.
+    #[inline]
+    pub(crate) fn update_rate(&mut self, now: Time, shaper: &Shaper) {
+        if let Discipline::Cake(queues) = &mut self.discipline {
+            queues.set_rate(shaper.rate(now));
+        }
+    }
+
     /// Passes the packet to send at `now` to `send`, if there is one.
     #[inline]
     pub(crate) fn dequeue(&mut self, now: Time, send: impl FnOnce(&P)) {

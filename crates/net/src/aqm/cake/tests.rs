@@ -194,3 +194,12 @@ fn a_packet_that_blue_drops_does_not_count_as_marked() {
     let last = bench.cake.dequeue(us(200_000), &mut bench.counters).expect("the last one is sent");
     assert_eq!((bench.counters.dropped, bench.counters.marked), (19, u64::from(last.is_marked)));
 }
+
+#[test]
+fn an_outage_leaves_the_parameters_as_they_are() {
+    let mut bench = Bench::new();
+    bench.put(us(0), packet(0, 1500), 1000);
+    let parameters = bench.cake.tins[0].parameters;
+    bench.cake.enqueue(us(1), packet(0, 1500), 0, |_| true, &mut bench.counters);
+    assert_eq!(bench.cake.tins[0].parameters, parameters);
+}

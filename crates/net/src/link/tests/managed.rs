@@ -285,6 +285,31 @@ fn fq_codel_limit_in_time_follows_the_current_rate() {
     );
 }
 
+/// At 1 Mbit/s a packet takes 12 ms, and COBALT's delay is that of four packets. At 100 Mbit/s, or without
+/// a limit, it is 5 ms, and the third packet would be dropped.
+#[test]
+fn cake_follows_the_rate_without_arrivals_and_through_an_outage() {
+    let dropped = |steps: &[(u64, u64)], arrivals: &[u64]| {
+        let steps = steps.iter().map(|&(ms, mbit)| (us(ms * 1000), mbit * 1_000_000)).collect();
+        let mut link = Link::new(&LinkConfig {
+            rate_process: Some(RateProcess::Piecewise(steps)),
+            aqm: Some(AqmConfig::Cake(CakeConfig::default())),
+            ..LinkConfig::default()
+        });
+        for &arrival in arrivals {
+            link.push(us(arrival), packet(0, false)).expect("there is no limit");
+        }
+        link.statistics(us(1_000_000)).dropped
+    };
+    assert_eq!(dropped(&[(0, 100)], &[950; 4]), 0);
+    assert_eq!(dropped(&[(0, 100), (1, 1)], &[950; 4]), 0, "no packet arrives at the lower rate");
+    assert_eq!(
+        dropped(&[(0, 1), (1, 0), (11, 1)], &[0, 0, 0, 2000]),
+        0,
+        "one arrives in an outage"
+    );
+}
+
 #[test]
 fn red_decays_avg_on_an_idle_link_at_the_current_rate() {
     // All packets are dropped from an average of 10 packets on. A packet takes 12 ms at first and
