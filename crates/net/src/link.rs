@@ -47,9 +47,16 @@ pub struct LinkConfig {
 }
 
 impl LinkConfig {
+    /// (start, delay) of the routes. A reroute at zero leaves no packet on the route of `delay`.
+    pub(crate) fn routes(&self) -> impl Iterator<Item = (Time, Span)> {
+        let from_begin = self.reroutes.first().is_some_and(|route| route.0 == Time::ZERO);
+        let first = (!from_begin).then_some((Time::ZERO, self.delay));
+        first.into_iter().chain(self.reroutes.iter().copied())
+    }
+
     /// The delay of the shortest route.
     pub(crate) fn min_delay(&self) -> Span {
-        self.reroutes.iter().map(|route| route.1).fold(self.delay, Span::min)
+        self.routes().map(|route| route.1).min().unwrap_or(self.delay)
     }
 }
 

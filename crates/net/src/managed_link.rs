@@ -361,8 +361,5 @@ impl<P: Packet> ManagedLink<P> {
 fn extra_delays(config: &LinkConfig) -> Vec<(Time, Span)> {
     let shortest = config.min_delay();
     let beyond = |delay: Span| Span::from_nanos(delay.as_nanos() - shortest.as_nanos());
-    let from_begin = config.reroutes.first().is_some_and(|route| route.0 == Time::ZERO);
-    let first = (!from_begin).then_some((Time::ZERO, config.delay));
-    let routes = first.into_iter().chain(config.reroutes.iter().copied());
-    routes.map(|(from, delay)| (from + shortest, beyond(delay))).collect()
+    config.routes().map(|(from, delay)| (from + shortest, beyond(delay))).collect()
 }

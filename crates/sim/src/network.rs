@@ -195,7 +195,7 @@ impl<'a, P: Packet + Copy> Builder<'a, P> {
         let links = scenario.links.iter().zip(0..);
         let links = links.map(|(link, index)| {
             let seed = seeds::derive(scenario.seed, Purpose::LinkLoss, index);
-            Link::new(&link_config(link, seed))
+            Link::new(&link_config(link, scenario.duration_ns, seed))
         });
         let names = scenario.links.iter().map(|link| link.name.as_str());
         Builder {
@@ -347,7 +347,8 @@ fn app_rates(flow: &FlowSpec) -> Vec<(u64, u64)> {
     flow.app_rates.iter().map(|&(at, bps)| (at, bps.to_bits())).collect()
 }
 
-fn link_config(link: &LinkSpec, seed: u64) -> LinkConfig {
+/// The configuration of a link in a run of `duration_ns`. No packet takes the routes from its end on.
+fn link_config(link: &LinkSpec, duration_ns: u64, seed: u64) -> LinkConfig {
     LinkConfig {
         rate: link.rate_bps.and_then(|bps| NonZeroU64::new((bps + 0.5) as u64)),
         bucket_bytes: link.bucket_bytes,
@@ -356,6 +357,7 @@ fn link_config(link: &LinkSpec, seed: u64) -> LinkConfig {
         reroutes: link
             .reroutes
             .iter()
+            .filter(|&&(at, _)| at < duration_ns)
             .map(|&(at, delay)| (Time::from_nanos(at), Span::from_nanos(delay)))
             .collect(),
         queue: match link.queue {
