@@ -13,7 +13,7 @@ use crate::loss::LossSteps;
 use crate::medium::Medium;
 use crate::plain_link::PlainLink;
 use crate::shaper::Shaper;
-use crate::{DropReason, FlowKeys, Limit, LinkConfig, LinkStatistics, Packet};
+use crate::{Backlog, DropReason, FlowKeys, Limit, LinkConfig, LinkStatistics, Packet};
 use dumbbell_units::{Span, Time};
 use std::sync::Arc;
 
@@ -111,6 +111,16 @@ impl<P: Packet> Path<P> {
         }
     }
 
+    /// See [`PlainLink::waiting`].
+    #[inline]
+    fn waiting(&mut self, plain: &mut PlainLink<P>, now: Time) -> Backlog {
+        match self {
+            Path::Plain => plain.waiting(now),
+            Path::Jittered(link, _) => link.waiting(now),
+            Path::Delayed(link, _) => link.waiting(now),
+        }
+    }
+
     fn statistics(&mut self, plain: &mut PlainLink<P>, now: Time) -> LinkStatistics {
         match self {
             Path::Plain => plain.statistics(now),
@@ -201,7 +211,12 @@ impl<P: Packet> ManagedLink<P> {
         {
             medium.contend(now);
         }
-        aqm.enqueue(now, packet, self.path.shaper(plain))?;
+        // The frames of a transmission on a medium have left the queue.
+        let waiting = match self.medium {
+            Some(_) => Backlog::default(),
+            None => self.path.waiting(plain, now),
+        };
+        aqm.enqueue(now, packet, waiting, self.path.shaper(plain))?;
         if was_empty {
             self.next_start = self.next_start_after(plain, now);
             self.transmit(plain, now);
@@ -320,7 +335,7 @@ impl<P: Packet> ManagedLink<P> {
         let link = LinkStatistics { lost: self.lost, ..self.path.statistics(plain, now) };
         let Some(aqm) = &self.aqm else { return link };
         let (dropped, marked) = aqm.counts();
-        let mut backlog = aqm.backlog();
+        let backlog = aqm.backlog();
         if self.medium.is_some() {
             // The frames of a transmission leave the queue at once.
             let sent_packets = link.sent_packets + u64::from(link.backlog.packets);
@@ -329,8 +344,7 @@ impl<P: Packet> ManagedLink<P> {
             return LinkStatistics { dropped, marked, backlog, ..sent };
         }
         // Behind a token bucket or a trace a dequeued packet may still wait in the plain link.
-        backlog.packets += link.backlog.packets;
-        backlog.bytes += link.backlog.bytes;
+        let backlog = backlog + link.backlog;
         LinkStatistics { dropped, marked, backlog, ..link }
     }
 

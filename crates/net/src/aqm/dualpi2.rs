@@ -129,8 +129,7 @@ impl<P: Packet> DualPi2<P> {
     }
 
     pub(crate) fn backlog(&self) -> Backlog {
-        let (l, c) = (self.l_queue.backlog(), self.c_queue.backlog());
-        Backlog { packets: l.packets + c.packets, bytes: l.bytes + c.bytes }
+        self.l_queue.backlog() + self.c_queue.backlog()
     }
 
     /// Adds a packet to its queue.

@@ -142,23 +142,25 @@ impl<P: Packet> AqmQueue<P> {
         }
     }
 
-    /// Queues an arriving packet for `shaper`, or counts and drops it.
+    /// Queues an arriving packet for `shaper`, or counts and drops it. `waiting` is what has been dequeued
+    /// for the shaper and waits there. It is still part of the queue (Linux's qdisc_peek_dequeued).
     pub(crate) fn enqueue(
         &mut self,
         now: Time,
         mut packet: P,
+        waiting: Backlog,
         shaper: &Shaper,
     ) -> Result<(), DropReason> {
         let (backlog, size) = (self.backlog(), packet.size());
         let AqmQueue { discipline, limit, counters } = self;
         // A packet that is sent immediately does not occupy the queue.
-        let is_sent = || backlog.packets == 0 && shaper.service_start(now) <= now;
+        let is_sent = || backlog.packets == 0 && shaper.queued_until(now, size) <= now;
         let admits = |backlog: Backlog| {
             let wait = match limit {
                 Limit::Time(_) => shaper.queueing_delay(now, backlog.bytes, size),
                 _ => Span::ZERO,
             };
-            limit.admits(backlog, size, wait) || is_sent()
+            limit.admits(backlog + waiting, size, wait) || is_sent()
         };
         let (verdict, fifo) = match discipline {
             // FQ-CoDel drops others for an arrival, unless it exceeds the limit alone.
@@ -187,12 +189,13 @@ impl<P: Packet> AqmQueue<P> {
             Discipline::TailDrop(fifo) | Discipline::Codel(_, fifo) | Discipline::Step(_, fifo) => {
                 (Verdict::Pass, fifo)
             }
-            Discipline::Red(red, fifo) => {
-                (red.on_arrival(backlog, shaper.idle_packets(now, MAX_PACKET_SIZE), size), fifo)
-            }
+            Discipline::Red(red, fifo) => (
+                red.on_arrival(backlog + waiting, shaper.idle_packets(now, MAX_PACKET_SIZE), size),
+                fifo,
+            ),
             Discipline::Pie(pie, fifo) => {
                 pie.update_until(now, backlog);
-                (pie.on_arrival(backlog), fifo)
+                (pie.on_arrival(backlog + waiting), fifo)
             }
         };
         if !admits(backlog) {
