@@ -26,6 +26,9 @@ pub struct LinkConfig {
     pub delay: Span,
     /// Route changes (start, delay): packets that depart from `start` on have this delay instead.
     pub reroutes: Vec<(Time, Span)>,
+    /// Bytes of the largest packet of the flows that cross the link, for AQMs that refer to a full packet.
+    /// Less than 1500 counts as 1500.
+    pub max_packet: u32,
     /// Limit of the queue.
     pub queue: Limit,
     /// Active queue management, which acts below that limit.
@@ -47,6 +50,11 @@ pub struct LinkConfig {
 }
 
 impl LinkConfig {
+    /// Bytes of a full packet, headers included.
+    pub(crate) fn mtu(&self) -> u32 {
+        self.max_packet.max(1500)
+    }
+
     /// (start, delay) of the routes. A reroute at zero leaves no packet on the route of `delay`.
     pub(crate) fn routes(&self) -> impl Iterator<Item = (Time, Span)> {
         let from_begin = self.reroutes.first().is_some_and(|route| route.0 == Time::ZERO);

@@ -171,7 +171,7 @@ impl<P: Packet> ManagedLink<P> {
             return None;
         }
         let aqm = match aqm {
-            Some(aqm) => Some(AqmQueue::new(aqm, queue, seed)),
+            Some(aqm) => Some(AqmQueue::new(aqm, queue, config.mtu(), seed)),
             None => medium.map(|_| AqmQueue::tail_drop(queue)),
         };
         let queue = if aqm.is_some() { Limit::Unlimited } else { queue };

@@ -73,6 +73,8 @@ struct Tin<P> {
 #[derive(Clone, Debug)]
 pub(crate) struct Cake<P> {
     config: CakeConfig,
+    /// Bytes of a full packet.
+    mtu: u32,
     /// The rate of the tins' parameters; 0 before there is any.
     rate: u64,
     tins: Vec<Tin<P>>,
@@ -85,9 +87,9 @@ pub(crate) struct Cake<P> {
 }
 
 impl<P: Packet> Tin<P> {
-    fn new(config: &CakeConfig, seed: u64) -> Tin<P> {
+    fn new(config: &CakeConfig, mtu: u32, seed: u64) -> Tin<P> {
         Tin {
-            parameters: Parameters::new(config, 0),
+            parameters: Parameters::new(config, mtu, 0),
             flows: FlowQueues::new(config.queues, seed, Flow::default),
             decaying: VecDeque::new(),
             bulk_flows: Default::default(),
@@ -208,12 +210,13 @@ fn quantum(
 impl<P: Packet> Cake<P> {
     /// # Panics
     /// If there are no queues.
-    pub(crate) fn new(config: CakeConfig, rng: &mut Rng) -> Cake<P> {
+    pub(crate) fn new(config: CakeConfig, mtu: u32, rng: &mut Rng) -> Cake<P> {
         let seed = rng.next_u64();
         Cake {
             config,
+            mtu,
             rate: 0,
-            tins: vec![Tin::new(&config, seed)],
+            tins: vec![Tin::new(&config, mtu, seed)],
             backlog: Backlog::default(),
             keys: Arc::new([]),
             seed,
@@ -225,7 +228,7 @@ impl<P: Packet> Cake<P> {
     pub(crate) fn set_flow_keys(&mut self, keys: &Arc<[FlowKeys]>) {
         self.keys = Arc::clone(keys);
         let tins = keys.iter().map(|keys| self.config.tins.tin_of(keys.dscp) + 1).max();
-        let tin = |_| Tin::new(&self.config, self.seed);
+        let tin = |_| Tin::new(&self.config, self.mtu, self.seed);
         self.tins = (0..tins.unwrap_or(1)).map(tin).collect();
         let hosts = keys.iter().flat_map(|keys| keys.hosts).flatten().max();
         for tin in &mut self.tins {
@@ -244,7 +247,7 @@ impl<P: Packet> Cake<P> {
         }
         self.rate = rate;
         for (tin, shift) in self.tins.iter_mut().zip(self.config.tins.shifts()) {
-            tin.parameters = Parameters::new(&self.config, rate >> shift);
+            tin.parameters = Parameters::new(&self.config, self.mtu, rate >> shift);
         }
     }
 

@@ -55,9 +55,9 @@ pub(crate) struct FqCodel<P> {
 impl<P: Packet> FqCodel<P> {
     /// # Panics
     /// If there are no queues or the quantum is zero.
-    pub(crate) fn new(config: FqCodelConfig, seed: u64) -> FqCodel<P> {
+    pub(crate) fn new(config: FqCodelConfig, mtu: u32, seed: u64) -> FqCodel<P> {
         assert!(config.quantum > 0, "the quantum is above zero");
-        let flows = FlowQueues::new(config.queues, seed, || Codel::new(config.codel));
+        let flows = FlowQueues::new(config.queues, seed, || Codel::new(config.codel, mtu));
         FqCodel { quantum: i64::from(config.quantum), flows }
     }
 
@@ -154,7 +154,7 @@ mod tests {
     impl Bench {
         fn new() -> Bench {
             let counters = AqmCounters { records_discarded: true, ..AqmCounters::default() };
-            Bench { queues: FqCodel::new(FqCodelConfig::default(), 1), counters }
+            Bench { queues: FqCodel::new(FqCodelConfig::default(), 1500, 1), counters }
         }
 
         fn put(&mut self, at: Time, packet: TestPacket) {
@@ -362,7 +362,7 @@ mod tests {
     #[test]
     fn the_seed_decides_which_flows_share_a_queue() {
         let hashes = |seed| {
-            let queues = FqCodel::<TestPacket>::new(FqCodelConfig::default(), seed);
+            let queues = FqCodel::<TestPacket>::new(FqCodelConfig::default(), 1500, seed);
             (0..1000).map(|flow| queues.flows.queue_of(flow)).collect::<Vec<usize>>()
         };
         assert_eq!(hashes(1), hashes(1));

@@ -38,7 +38,7 @@ use fifo::{AqmCounters, Fifo};
 use fq_codel::FqCodel;
 use fq_pie::FqPie;
 use pie::Pie;
-use red::{MAX_PACKET_SIZE, Red};
+use red::Red;
 use std::sync::Arc;
 use step::StepMarker;
 
@@ -100,24 +100,28 @@ enum Discipline<P> {
 }
 
 impl<P: Packet> AqmQueue<P> {
-    /// An empty queue.
-    pub(crate) fn new(config: AqmConfig, limit: Limit, seed: u64) -> AqmQueue<P> {
+    /// An empty queue on a link whose full packets have `mtu` bytes.
+    pub(crate) fn new(config: AqmConfig, limit: Limit, mtu: u32, seed: u64) -> AqmQueue<P> {
         let mut rng = Rng::new(seed, Stream::Aqm);
         let discipline = match config {
-            AqmConfig::Red(red) => Discipline::Red(Box::new(Red::new(red, rng)), Fifo::default()),
+            AqmConfig::Red(red) => {
+                Discipline::Red(Box::new(Red::new(red, mtu, rng)), Fifo::default())
+            }
             AqmConfig::Codel(codel) => {
-                Discipline::Codel(Box::new(Codel::new(codel)), Fifo::default())
+                Discipline::Codel(Box::new(Codel::new(codel, mtu)), Fifo::default())
             }
             AqmConfig::FqCodel(fq) => {
-                Discipline::FqCodel(Box::new(FqCodel::new(fq, rng.next_u64())))
+                Discipline::FqCodel(Box::new(FqCodel::new(fq, mtu, rng.next_u64())))
             }
-            AqmConfig::Pie(pie) => Discipline::Pie(Box::new(Pie::new(pie, rng)), Fifo::default()),
+            AqmConfig::Pie(pie) => {
+                Discipline::Pie(Box::new(Pie::new(pie, mtu, rng)), Fifo::default())
+            }
             AqmConfig::DualPi2(dualpi2) => {
-                Discipline::DualPi2(Box::new(DualPi2::new(dualpi2, rng)))
+                Discipline::DualPi2(Box::new(DualPi2::new(dualpi2, mtu, rng)))
             }
             AqmConfig::Step(step) => Discipline::Step(StepMarker::new(step), Fifo::default()),
-            AqmConfig::FqPie(fq) => Discipline::FqPie(Box::new(FqPie::new(fq, &mut rng))),
-            AqmConfig::Cake(cake) => Discipline::Cake(Box::new(Cake::new(cake, &mut rng))),
+            AqmConfig::FqPie(fq) => Discipline::FqPie(Box::new(FqPie::new(fq, mtu, &mut rng))),
+            AqmConfig::Cake(cake) => Discipline::Cake(Box::new(Cake::new(cake, mtu, &mut rng))),
         };
         AqmQueue { discipline, limit, counters: AqmCounters::default() }
     }
@@ -189,10 +193,9 @@ impl<P: Packet> AqmQueue<P> {
             Discipline::TailDrop(fifo) | Discipline::Codel(_, fifo) | Discipline::Step(_, fifo) => {
                 (Verdict::Pass, fifo)
             }
-            Discipline::Red(red, fifo) => (
-                red.on_arrival(backlog + waiting, shaper.idle_packets(now, MAX_PACKET_SIZE), size),
-                fifo,
-            ),
+            Discipline::Red(red, fifo) => {
+                (red.on_arrival(backlog + waiting, shaper.idle_packets(now, red.mtu()), size), fifo)
+            }
             Discipline::Pie(pie, fifo) => {
                 pie.update_until(now, backlog);
                 (pie.on_arrival(backlog + waiting), fifo)

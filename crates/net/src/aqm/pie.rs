@@ -93,13 +93,12 @@ const SCALES: [(f64, f64); 6] = [
     (0.1, 1.0 / 2.0),
 ];
 
-/// Two mean packets: a backlog of at most this many bytes is never dropped from (section 4.1).
-const MIN_BACKLOG: u64 = 2 * 1500;
-
 /// The state of PIE; names as in RFC 8033, appendix A.
 #[derive(Clone, Debug)]
 pub(crate) struct Pie {
     config: PieConfig,
+    /// Two mean packets: a backlog of at most this many bytes is never dropped from (section 4.1).
+    min_backlog: u64,
     drop_prob: f64,
     /// Sum of the probabilities since the last drop.
     accu_prob: f64,
@@ -112,9 +111,10 @@ pub(crate) struct Pie {
 }
 
 impl Pie {
-    pub(crate) fn new(config: PieConfig, rng: Rng) -> Pie {
+    pub(crate) fn new(config: PieConfig, mtu: u32, rng: Rng) -> Pie {
         Pie {
             config,
+            min_backlog: 2 * u64::from(mtu),
             drop_prob: 0.0,
             accu_prob: 0.0,
             burst_allowance: config.burst,
@@ -161,7 +161,7 @@ impl Pie {
 
     fn drop_early(&mut self, backlog: Backlog) -> bool {
         let was_short = self.qdelay_old < self.config.target / 2 && self.drop_prob < 0.2;
-        if was_short || backlog.bytes <= MIN_BACKLOG {
+        if was_short || backlog.bytes <= self.min_backlog {
             return false;
         }
         if self.drop_prob == 0.0 {
@@ -205,7 +205,7 @@ mod tests {
     const STANDING: Backlog = Backlog { packets: 100, bytes: 150_000 };
 
     fn pie() -> Pie {
-        Pie::new(PieConfig::default(), Rng::new(1, Stream::Aqm))
+        Pie::new(PieConfig::default(), 1500, Rng::new(1, Stream::Aqm))
     }
 
     fn ms(ms: u64) -> Span {

@@ -21,7 +21,7 @@ struct Bench {
 
 impl Bench {
     fn new() -> Bench {
-        let cake = Cake::new(CakeConfig::default(), &mut rng());
+        let cake = Cake::new(CakeConfig::default(), 1500, &mut rng());
         Bench { cake, counters: AqmCounters::default() }
     }
 
@@ -46,7 +46,8 @@ fn a_sparse_flow_is_served_before_all_standing_queues() {
 
 /// The bytes that each of `flows` sends of 12 Mbit/s in 20 s, while all always have ten packets queued.
 fn shares(config: CakeConfig, keys: &[FlowKeys]) -> Vec<f64> {
-    let mut cake = Cake::new(CakeConfig { interval: Span::from_secs(1000), ..config }, &mut rng());
+    let mut cake =
+        Cake::new(CakeConfig { interval: Span::from_secs(1000), ..config }, 1500, &mut rng());
     cake.set_flow_keys(&Arc::from(keys));
     let mut counters = AqmCounters::default();
     let mut sent = vec![0.0; keys.len()];

@@ -313,6 +313,44 @@ fn cake_follows_the_rate_without_arrivals_and_through_an_outage() {
     );
 }
 
+/// Five packets are queued at all times, 60 ms at 1 Mbit/s: more than a full packet of 1500 bytes, less than
+/// one of 9000.
+#[test]
+fn aqms_refer_to_the_largest_packet_of_the_link() {
+    let codel = CodelConfig { interval: Span::from_millis(1), ..CodelConfig::default() };
+    let pie = PieConfig { burst: Span::ZERO, update: Span::from_millis(1), ..PieConfig::default() };
+    let dualpi2 = DualPi2Config { tupdate: Span::from_millis(1), ..DualPi2Config::default() };
+    let aqms = [
+        AqmConfig::Codel(codel),
+        AqmConfig::FqCodel(FqCodelConfig { codel, ..FqCodelConfig::default() }),
+        AqmConfig::Cake(CakeConfig::default()),
+        AqmConfig::Pie(pie),
+        AqmConfig::DualPi2(dualpi2),
+    ];
+    for aqm in aqms {
+        let dropped = |max_packet| {
+            let mut link = Link::new(&LinkConfig {
+                rate: NonZeroU64::new(1_000_000),
+                aqm: Some(aqm),
+                max_packet,
+                seed: 1,
+                ..LinkConfig::default()
+            });
+            for number in 0..2_000 {
+                let now = us(number * 12_000);
+                for _ in link.statistics(now).backlog.packets..5 {
+                    // A drop on arrival is expected and needs no handling.
+                    let _ = link.push(now, packet(0, false));
+                }
+                while link.pop(now).is_some() {}
+            }
+            link.statistics(us(24_000_000)).dropped
+        };
+        assert!(dropped(0) > 0 && dropped(0) == dropped(1500), "{aqm:?}");
+        assert_eq!(dropped(9000), 0, "{aqm:?}");
+    }
+}
+
 #[test]
 fn red_decays_avg_on_an_idle_link_at_the_current_rate() {
     // All packets are dropped from an average of 10 packets on. A packet takes 12 ms at first and
@@ -452,6 +490,7 @@ prop_compose! {
                 .into_iter()
                 .map(|(at, delay)| (Time::from_nanos(at), Span::from_nanos(delay)))
                 .collect(),
+            max_packet: 1500,
             queue,
             aqm,
             loss,
