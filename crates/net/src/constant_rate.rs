@@ -46,7 +46,10 @@ impl ConstantRate {
         // A division of 64 bits is several times as fast, and enough for 2 GB.
         let work = match bytes.checked_mul(BITS_PER_BYTE_TIMES_NANOS as u64) {
             Some(bits) => bits / rate,
-            None => (u128::from(bytes) * BITS_PER_BYTE_TIMES_NANOS / u128::from(rate)) as u64,
+            None => {
+                let work = u128::from(bytes) * BITS_PER_BYTE_TIMES_NANOS / u128::from(rate);
+                u64::try_from(work).unwrap_or(u64::MAX)
+            }
         };
         self.busy_until.max(now) + Span::from_nanos(work)
     }
@@ -100,6 +103,11 @@ mod tests {
         let mut shaper = transmitter(100_000_000);
         assert_eq!(shaper.accept(Time::from_nanos(7), 1500), Time::from_nanos(120_007));
         assert_eq!(shaper.accept(Time::from_nanos(8), 1500), Time::from_nanos(240_007));
+    }
+
+    #[test]
+    fn a_departure_beyond_64_bits_of_nanoseconds_is_never() {
+        assert_eq!(transmitter(1).departure(Time::ZERO, 1 << 52), Time::MAX);
     }
 
     #[test]

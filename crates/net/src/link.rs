@@ -26,6 +26,9 @@ pub struct LinkConfig {
     pub delay: Span,
     /// Route changes (start, delay): packets that depart from `start` on have this delay instead.
     pub reroutes: Vec<(Time, Span)>,
+    /// Bytes of the largest packet of the flows that cross the link, for AQMs that refer to a full packet.
+    /// Less than 1500 counts as 1500.
+    pub max_packet: u32,
     /// Limit of the queue.
     pub queue: Limit,
     /// Active queue management, which acts below that limit.
@@ -47,9 +50,21 @@ pub struct LinkConfig {
 }
 
 impl LinkConfig {
+    /// Bytes of a full packet, headers included.
+    pub(crate) fn mtu(&self) -> u32 {
+        self.max_packet.max(1500)
+    }
+
+    /// (start, delay) of the routes. A reroute at zero leaves no packet on the route of `delay`.
+    pub(crate) fn routes(&self) -> impl Iterator<Item = (Time, Span)> {
+        let from_begin = self.reroutes.first().is_some_and(|route| route.0 == Time::ZERO);
+        let first = (!from_begin).then_some((Time::ZERO, self.delay));
+        first.into_iter().chain(self.reroutes.iter().copied())
+    }
+
     /// The delay of the shortest route.
     pub(crate) fn min_delay(&self) -> Span {
-        self.reroutes.iter().map(|route| route.1).fold(self.delay, Span::min)
+        self.routes().map(|route| route.1).min().unwrap_or(self.delay)
     }
 }
 
@@ -92,8 +107,6 @@ pub struct LinkStatistics {
     pub marked: u64,
     /// The present backlog of the queue.
     pub backlog: Backlog,
-    /// Time until a packet that arrives now would start its transmission.
-    pub queueing_delay: Span,
 }
 
 impl<P: Packet> Link<P> {

@@ -13,7 +13,7 @@ use crate::loss::LossSteps;
 use crate::medium::Medium;
 use crate::plain_link::PlainLink;
 use crate::shaper::Shaper;
-use crate::{DropReason, FlowKeys, Limit, LinkConfig, LinkStatistics, Packet};
+use crate::{Backlog, DropReason, FlowKeys, Limit, LinkConfig, LinkStatistics, Packet};
 use dumbbell_units::{Span, Time};
 use std::sync::Arc;
 
@@ -111,6 +111,16 @@ impl<P: Packet> Path<P> {
         }
     }
 
+    /// See [`PlainLink::waiting`].
+    #[inline]
+    fn waiting(&mut self, plain: &mut PlainLink<P>, now: Time) -> Backlog {
+        match self {
+            Path::Plain => plain.waiting(now),
+            Path::Jittered(link, _) => link.waiting(now),
+            Path::Delayed(link, _) => link.waiting(now),
+        }
+    }
+
     fn statistics(&mut self, plain: &mut PlainLink<P>, now: Time) -> LinkStatistics {
         match self {
             Path::Plain => plain.statistics(now),
@@ -161,7 +171,7 @@ impl<P: Packet> ManagedLink<P> {
             return None;
         }
         let aqm = match aqm {
-            Some(aqm) => Some(AqmQueue::new(aqm, queue, seed)),
+            Some(aqm) => Some(AqmQueue::new(aqm, queue, config.mtu(), seed)),
             None => medium.map(|_| AqmQueue::tail_drop(queue)),
         };
         let queue = if aqm.is_some() { Limit::Unlimited } else { queue };
@@ -201,7 +211,12 @@ impl<P: Packet> ManagedLink<P> {
         {
             medium.contend(now);
         }
-        aqm.enqueue(now, packet, self.path.shaper(plain))?;
+        // The frames of a transmission on a medium have left the queue.
+        let waiting = match self.medium {
+            Some(_) => Backlog::default(),
+            None => self.path.waiting(plain, now),
+        };
+        aqm.enqueue(now, packet, waiting, self.path.shaper(plain))?;
         if was_empty {
             self.next_start = self.next_start_after(plain, now);
             self.transmit(plain, now);
@@ -262,6 +277,7 @@ impl<P: Packet> ManagedLink<P> {
         if self.medium.is_some() {
             self.transmit_frames(start);
         } else if let Some(aqm) = &mut self.aqm {
+            aqm.update_rate(start, self.path.shaper(plain));
             aqm.dequeue(start, |packet| {
                 let sent = self.path.push(plain, start, packet);
                 debug_assert!(sent.is_ok(), "a link without limit and losses accepts all packets");
@@ -287,6 +303,7 @@ impl<P: Packet> ManagedLink<P> {
         let Path::Delayed(link, delay_stage) = path else { return };
         let (data, rate) = (Medium::<P>::data_start(start), link.shaper().rate(start));
         remove_crossed(link, start);
+        aqm.update_rate(start, link.shaper());
         while aqm.backlog().packets > 0 && medium.has_room(rate) {
             aqm.dequeue(start, |packet| {
                 let size = packet.size();
@@ -318,19 +335,17 @@ impl<P: Packet> ManagedLink<P> {
         let link = LinkStatistics { lost: self.lost, ..self.path.statistics(plain, now) };
         let Some(aqm) = &self.aqm else { return link };
         let (dropped, marked) = aqm.counts();
-        let mut backlog = aqm.backlog();
-        let queueing_delay = self.path.shaper(plain).departure(now, backlog.bytes).since(now);
+        let backlog = aqm.backlog();
         if self.medium.is_some() {
             // The frames of a transmission leave the queue at once.
             let sent_packets = link.sent_packets + u64::from(link.backlog.packets);
             let sent_bytes = link.sent_bytes + link.backlog.bytes - self.padding;
             let sent = LinkStatistics { sent_packets, sent_bytes, ..link };
-            return LinkStatistics { dropped, marked, backlog, queueing_delay, ..sent };
+            return LinkStatistics { dropped, marked, backlog, ..sent };
         }
         // Behind a token bucket or a trace a dequeued packet may still wait in the plain link.
-        backlog.packets += link.backlog.packets;
-        backlog.bytes += link.backlog.bytes;
-        LinkStatistics { dropped, marked, backlog, queueing_delay, ..link }
+        let backlog = backlog + link.backlog;
+        LinkStatistics { dropped, marked, backlog, ..link }
     }
 
     pub(crate) fn set_flow_keys(&mut self, keys: &Arc<[FlowKeys]>) {
@@ -360,8 +375,5 @@ impl<P: Packet> ManagedLink<P> {
 fn extra_delays(config: &LinkConfig) -> Vec<(Time, Span)> {
     let shortest = config.min_delay();
     let beyond = |delay: Span| Span::from_nanos(delay.as_nanos() - shortest.as_nanos());
-    let from_begin = config.reroutes.first().is_some_and(|route| route.0 == Time::ZERO);
-    let first = (!from_begin).then_some((Time::ZERO, config.delay));
-    let routes = first.into_iter().chain(config.reroutes.iter().copied());
-    routes.map(|(from, delay)| (from + shortest, beyond(delay))).collect()
+    config.routes().map(|(from, delay)| (from + shortest, beyond(delay))).collect()
 }

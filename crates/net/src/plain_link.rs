@@ -135,12 +135,7 @@ impl<P: Packet> PlainLink<P> {
     #[inline(never)]
     fn enqueue_shaped(&mut self, now: Time, size: u32) -> Result<Time, DropReason> {
         self.advance(now);
-        let start = match &self.shaper {
-            Shaper::TokenBucket(_) | Shaper::Trace(_) => {
-                self.shaper.departure(now, u64::from(size))
-            }
-            shaper => shaper.service_start(now),
-        };
+        let start = self.shaper.queued_until(now, size);
         if start > now {
             self.queue.add(now, start, size)?;
         }
@@ -212,7 +207,19 @@ impl<P: Packet> PlainLink<P> {
             lost: 0,
             marked: 0,
             backlog: self.queue.backlog,
-            queueing_delay: self.shaper.departure(now, 0).since(now),
+        }
+    }
+
+    /// What waits at `now` for tokens or opportunities; nothing on a transmitter, whose packets do not
+    /// wait once they are here.
+    #[inline]
+    pub(crate) fn waiting(&mut self, now: Time) -> Backlog {
+        match &self.shaper {
+            Shaper::TokenBucket(_) | Shaper::Trace(_) => {
+                self.advance(now);
+                self.queue.backlog
+            }
+            _ => Backlog::default(),
         }
     }
 

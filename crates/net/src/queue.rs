@@ -43,6 +43,15 @@ impl Limit {
     }
 }
 
+impl std::ops::Add for Backlog {
+    type Output = Backlog;
+
+    #[inline]
+    fn add(self, other: Backlog) -> Backlog {
+        Backlog { packets: self.packets + other.packets, bytes: self.bytes + other.bytes }
+    }
+}
+
 impl Backlog {
     /// Adds a packet of `size` bytes.
     #[inline]

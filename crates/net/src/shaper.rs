@@ -82,6 +82,15 @@ impl Shaper {
         }
     }
 
+    /// Until when a packet of `size` bytes that arrives at `now` is queued behind what has been accepted:
+    /// until its transmission starts on a transmitter, else until it departs.
+    pub(crate) fn queued_until(&self, now: Time, size: u32) -> Time {
+        match self {
+            Shaper::TokenBucket(_) | Shaper::Trace(_) => self.departure(now, u64::from(size)),
+            shaper => shaper.service_start(now),
+        }
+    }
+
     /// How long a packet of `size` bytes that arrives at `now` is queued behind `before` bytes:
     /// until its transmission starts on a transmitter, else until it departs, as in the droptail
     /// queue.

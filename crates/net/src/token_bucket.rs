@@ -1,8 +1,13 @@
-//! A token bucket, as in Linux's tbf and htb, which also shape Mininet's links.
+//! A token bucket.
 //!
 //! Tokens (bytes) accumulate at the rate, up to the bucket's depth. A packet departs as a whole as
 //! soon as there are tokens for it. After a pause a burst of the bucket's depth may therefore
-//! depart at once.
+//! depart at once. A packet larger than the bucket departs when tokens for it would have accumulated.
+//!
+//! Linux's tbf and htb, which also shape Mininet's links, differ:
+//! - htb sends while the tokens are at least 0 and lets them become negative. Its burst after a pause
+//!   is the depth and up to one packet more (htb_accnt_tokens).
+//! - tbf drops packets larger than the bucket (tbf_enqueue).
 //!
 //! The state is one time, `full_at`: when the bucket is full again if nothing more departs. The
 //! tokens for a packet suffice at `full_at` minus `burst_time` plus the time that its tokens take
@@ -29,9 +34,10 @@ impl TokenBucket {
     /// departs once the full bucket has gone without packets for the time of the missing tokens.
     pub fn new(rate: NonZeroU64, depth: u64) -> TokenBucket {
         let burst_time = u128::from(depth) * 8_000_000_000 / u128::from(rate.get());
+        let burst_time = u64::try_from(burst_time).unwrap_or(u64::MAX);
         TokenBucket {
             rate,
-            burst_time: Span::from_nanos(burst_time as u64),
+            burst_time: Span::from_nanos(burst_time),
             full_at: Time::ZERO,
             remainder: 0,
             last_departure: Time::ZERO,
@@ -71,7 +77,7 @@ impl TokenBucket {
         let remainder = self.remainder + fraction;
         let carry = remainder / self.rate.get();
         self.remainder = remainder % self.rate.get();
-        self.full_at += Span::from_nanos(whole + carry);
+        self.full_at += Span::from_nanos(whole.saturating_add(carry));
         self.last_departure = departure;
         departure
     }
@@ -80,7 +86,7 @@ impl TokenBucket {
     fn fill_time(&self, size: u64) -> (u64, u64) {
         let work = u128::from(size) * 8_000_000_000;
         let rate = u128::from(self.rate.get());
-        ((work / rate) as u64, (work % rate) as u64)
+        (u64::try_from(work / rate).unwrap_or(u64::MAX), (work % rate) as u64)
     }
 }
 
@@ -103,6 +109,14 @@ mod tests {
         let leaving: Vec<Time> = (0..13).map(|_| bucket.accept(us(1_000_000), 1500)).collect();
         assert!(leaving[..10].iter().all(|&at| at == us(1_000_000)));
         assert_eq!(leaving[10..], [us(1_000_120), us(1_000_240), us(1_000_360)]);
+    }
+
+    /// At 1 bit/s the tokens of 2^52 bytes take 2^64 * 5^9 ns.
+    #[test]
+    fn times_beyond_those_of_64_bits_are_the_maximum_and_do_not_wrap() {
+        let rate = NonZeroU64::MIN;
+        assert_eq!(TokenBucket::new(rate, 1 << 52).accept(us(1), 1500), us(1));
+        assert_eq!(TokenBucket::new(rate, 0).departure(us(1), 1 << 52), Time::MAX);
     }
 
     #[test]

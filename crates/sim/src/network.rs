@@ -192,10 +192,13 @@ struct Builder<'a, P> {
 
 impl<'a, P: Packet + Copy> Builder<'a, P> {
     fn new(scenario: &'a Scenario) -> Builder<'a, P> {
+        let max_packets = max_packets(scenario);
         let links = scenario.links.iter().zip(0..);
         let links = links.map(|(link, index)| {
             let seed = seeds::derive(scenario.seed, Purpose::LinkLoss, index);
-            Link::new(&link_config(link, seed))
+            let max_packet = max_packets.get(link.name.as_str()).copied().unwrap_or(0);
+            let config = link_config(link, scenario.duration_ns, seed);
+            Link::new(&LinkConfig { max_packet, ..config })
         });
         let names = scenario.links.iter().map(|link| link.name.as_str());
         Builder {
@@ -347,7 +350,22 @@ fn app_rates(flow: &FlowSpec) -> Vec<(u64, u64)> {
     flow.app_rates.iter().map(|&(at, bps)| (at, bps.to_bits())).collect()
 }
 
-fn link_config(link: &LinkSpec, seed: u64) -> LinkConfig {
+/// For links that packets of more than 1500 bytes cross in either direction, the largest size of those.
+fn max_packets(scenario: &Scenario) -> BTreeMap<&str, u32> {
+    let mut max_packets = BTreeMap::new();
+    for flow in scenario.flows.iter().filter(|flow| flow.max_packet() > 1500) {
+        let more = flow.additional_subflows.iter().map(|path| (&path.path, &path.return_path));
+        let paths = std::iter::once((&flow.path, &flow.return_path)).chain(more);
+        for link in paths.flat_map(|(there, back)| there.iter().chain(back)) {
+            let largest = max_packets.entry(link.as_str()).or_default();
+            *largest = flow.max_packet().max(*largest);
+        }
+    }
+    max_packets
+}
+
+/// The configuration of a link in a run of `duration_ns`. No packet takes the routes from its end on.
+fn link_config(link: &LinkSpec, duration_ns: u64, seed: u64) -> LinkConfig {
     LinkConfig {
         rate: link.rate_bps.and_then(|bps| NonZeroU64::new((bps + 0.5) as u64)),
         bucket_bytes: link.bucket_bytes,
@@ -356,8 +374,10 @@ fn link_config(link: &LinkSpec, seed: u64) -> LinkConfig {
         reroutes: link
             .reroutes
             .iter()
+            .filter(|&&(at, _)| at < duration_ns)
             .map(|&(at, delay)| (Time::from_nanos(at), Span::from_nanos(delay)))
             .collect(),
+        max_packet: 0,
         queue: match link.queue {
             None => Limit::Unlimited,
             Some(QueueSpec::Packets(packets)) => Limit::Packets(packets),
@@ -385,7 +405,7 @@ mod tests {
     use crate::pdu::Pdu;
 
     /// Flows over these paths, given by names of links and a round-trip time, ms.
-    fn ties(paths: &[(&[&str], u64)]) -> Option<u64> {
+    fn scenario(paths: &[(&[&str], u64)]) -> Scenario {
         let named = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
         let link = |name: &str| LinkSpec {
             name: name.to_owned(),
@@ -398,7 +418,7 @@ mod tests {
             return_delay_ns: rtt * 1_000_000,
             ..FlowSpec::new(&format!("flow-{number}"), "reno")
         };
-        let scenario = Scenario {
+        Scenario {
             seed: 1,
             duration_ns: 1_000_000_000,
             sample_ns: 100_000_000,
@@ -408,8 +428,22 @@ mod tests {
             sources: BTreeMap::new(),
             links: ["a", "b", "c"].map(link).into(),
             flows: paths.iter().enumerate().map(flow).collect(),
-        };
-        Network::<Pdu>::new(&scenario).expect("the scenario is valid").ties
+        }
+    }
+
+    fn ties(paths: &[(&[&str], u64)]) -> Option<u64> {
+        Network::<Pdu>::new(&scenario(paths)).expect("the scenario is valid").ties
+    }
+
+    #[test]
+    fn links_know_the_largest_packet_of_the_flows_that_cross_them() {
+        let mut scenario = scenario(&[(&["a", "c"], 10), (&["b", "c"], 10)]);
+        assert!(max_packets(&scenario).is_empty(), "packets of 1500 bytes are ordinary");
+        scenario.flows[0].stack.mss = 8948;
+        assert_eq!(max_packets(&scenario), BTreeMap::from([("a", 9000), ("c", 9000)]));
+        scenario.flows[1].return_path = vec!["a".to_owned()];
+        scenario.flows[1].stack.mss = 9448;
+        assert_eq!(max_packets(&scenario), BTreeMap::from(["a", "b", "c"].map(|l| (l, 9500))));
     }
 
     #[test]

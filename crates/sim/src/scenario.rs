@@ -255,6 +255,15 @@ impl FlowSpec {
         paths
     }
 
+    /// Bytes of a full packet of TCP or UDT, headers included; 1500 for the other transports.
+    pub(crate) fn max_packet(&self) -> u32 {
+        match &self.udt {
+            Some(udt) => u32::from(udt.mss),
+            None if self.udp || self.external.is_some() => 1500,
+            None => u32::from(self.stack.mss) + u32::from(self.stack.header),
+        }
+    }
+
     /// (time since the start, rate) at which the application writes; empty if the sender is never
     /// application-limited.
     pub fn write_rates(&self) -> Vec<(Span, Rate)> {

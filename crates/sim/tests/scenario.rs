@@ -146,6 +146,21 @@ fn a_lone_flow_fills_the_link_and_never_waits_longer_than_the_queue_is() {
 }
 
 #[test]
+fn routes_that_no_packet_takes_change_no_delay() {
+    let run_with = |delay_ms: u64, reroutes_ms: &[(u64, u64)]| {
+        let ns = |&(at, delay): &(u64, u64)| (at * 1_000_000, delay * 1_000_000);
+        let mut json = scenario(&[flow("a", "cubic")]);
+        json["links"][0]["delay_ns"] = json!(delay_ms * 1_000_000);
+        json["links"][0]["reroutes"] = json!(reroutes_ms.iter().map(ns).collect::<Vec<_>>());
+        format!("{:?}", run(&json).flows)
+    };
+    let plain = run_with(50, &[]);
+    assert_eq!(run_with(20, &[(0, 50)]), plain, "a reroute from the start");
+    assert_eq!(run_with(50, &[(5_000, 10)]), plain, "a reroute at the end");
+    assert_ne!(run_with(50, &[(4_999, 10)]), plain);
+}
+
+#[test]
 fn flows_show_from_their_start_until_they_are_complete() {
     let mut short = flow("short", "reno");
     short["start_ns"] = json!(1_050_000_000);

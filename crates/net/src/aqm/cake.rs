@@ -73,7 +73,9 @@ struct Tin<P> {
 #[derive(Clone, Debug)]
 pub(crate) struct Cake<P> {
     config: CakeConfig,
-    /// The rate of the tins' parameters.
+    /// Bytes of a full packet.
+    mtu: u32,
+    /// The rate of the tins' parameters; 0 before there is any.
     rate: u64,
     tins: Vec<Tin<P>>,
     /// Of all tins.
@@ -85,9 +87,9 @@ pub(crate) struct Cake<P> {
 }
 
 impl<P: Packet> Tin<P> {
-    fn new(config: &CakeConfig, seed: u64) -> Tin<P> {
+    fn new(config: &CakeConfig, mtu: u32, seed: u64) -> Tin<P> {
         Tin {
-            parameters: Parameters::new(config, 0),
+            parameters: Parameters::new(config, mtu, 0),
             flows: FlowQueues::new(config.queues, seed, Flow::default),
             decaying: VecDeque::new(),
             bulk_flows: Default::default(),
@@ -208,12 +210,13 @@ fn quantum(
 impl<P: Packet> Cake<P> {
     /// # Panics
     /// If there are no queues.
-    pub(crate) fn new(config: CakeConfig, rng: &mut Rng) -> Cake<P> {
+    pub(crate) fn new(config: CakeConfig, mtu: u32, rng: &mut Rng) -> Cake<P> {
         let seed = rng.next_u64();
         Cake {
             config,
+            mtu,
             rate: 0,
-            tins: vec![Tin::new(&config, seed)],
+            tins: vec![Tin::new(&config, mtu, seed)],
             backlog: Backlog::default(),
             keys: Arc::new([]),
             seed,
@@ -225,7 +228,7 @@ impl<P: Packet> Cake<P> {
     pub(crate) fn set_flow_keys(&mut self, keys: &Arc<[FlowKeys]>) {
         self.keys = Arc::clone(keys);
         let tins = keys.iter().map(|keys| self.config.tins.tin_of(keys.dscp) + 1).max();
-        let tin = |_| Tin::new(&self.config, self.seed);
+        let tin = |_| Tin::new(&self.config, self.mtu, self.seed);
         self.tins = (0..tins.unwrap_or(1)).map(tin).collect();
         let hosts = keys.iter().flat_map(|keys| keys.hosts).flatten().max();
         for tin in &mut self.tins {
@@ -235,6 +238,17 @@ impl<P: Packet> Cake<P> {
 
     pub(crate) fn backlog(&self) -> Backlog {
         self.backlog
+    }
+
+    /// Sets the parameters for a link of `rate` bit/s. During an outage, a rate of 0, they stay.
+    pub(crate) fn set_rate(&mut self, rate: u64) {
+        if rate == self.rate || rate == 0 {
+            return;
+        }
+        self.rate = rate;
+        for (tin, shift) in self.tins.iter_mut().zip(self.config.tins.shifts()) {
+            tin.parameters = Parameters::new(&self.config, self.mtu, rate >> shift);
+        }
     }
 
     /// Adds a packet, on a link of `rate` bit/s. Drops from the longest queue until the backlog is below
@@ -247,12 +261,7 @@ impl<P: Packet> Cake<P> {
         admits: impl Fn(Backlog) -> bool,
         counters: &mut AqmCounters<P>,
     ) {
-        if rate != self.rate {
-            self.rate = rate;
-            for (tin, shift) in self.tins.iter_mut().zip(self.config.tins.shifts()) {
-                tin.parameters = Parameters::new(&self.config, rate >> shift);
-            }
-        }
+        self.set_rate(rate);
         while self.backlog.packets > 0 && !admits(self.backlog) {
             self.drop_from_longest(now, counters);
         }
@@ -313,13 +322,13 @@ impl<P: Packet> Cake<P> {
                 let sojourn = now.since(since);
                 let cobalt = &mut queue.aqm.cobalt;
                 let signal = cobalt.signal(now, sojourn, can_mark, &tin.parameters, &mut self.rng);
-                if signal.congestion && can_mark {
-                    counters.mark(&mut packet);
-                }
                 let is_dropped = signal.blue || (signal.congestion && !can_mark);
                 if is_dropped && queue.fifo.backlog().packets > 0 {
                     counters.discard(now, DropReason::Early, packet);
                     continue;
+                }
+                if signal.congestion && can_mark {
+                    counters.mark(&mut packet);
                 }
                 queue.credit -= i64::from(packet.size());
                 tin.advance(now, packet.size());

@@ -17,11 +17,12 @@
 //! approximates it in 32 bits.
 
 use crate::aqm::CakeConfig;
+use crate::aqm::codel::ETHERNET_HEADER;
 use crate::rng::Rng;
 use dumbbell_units::{Span, Time};
 
-/// Bytes of a full frame.
-const MTU: u64 = 1514;
+/// The maximum quantum (cake_set_rate).
+const MAX_QUANTUM: u64 = 1514;
 /// BLUE's steps (`p_inc`, `p_dec`).
 const P_INC: f64 = 1.0 / 256.0;
 const P_DEC: f64 = 1.0 / 4096.0;
@@ -31,26 +32,31 @@ const P_DEC: f64 = 1.0 / 4096.0;
 pub(super) struct Parameters {
     pub(super) target: Span,
     interval: Span,
+    /// Bytes of a full frame, and their transmission time.
+    mtu: u64,
     mtu_time: Span,
     /// Bytes per queue and round: a 4096th of a second at the rate, within 300 and 1514.
     pub(super) quantum: i64,
 }
 
 impl Parameters {
-    pub(super) fn new(config: &CakeConfig, rate: u64) -> Parameters {
-        let mtu_time = Span::from_nanos((MTU * 8_000_000_000).checked_div(rate).unwrap_or(0));
+    /// The parameters at `rate` bit/s, 0 for no limit, where a full packet has `mtu` bytes.
+    pub(super) fn new(config: &CakeConfig, mtu: u32, rate: u64) -> Parameters {
+        let mtu = u64::from(mtu + ETHERNET_HEADER);
+        let mtu_time = Span::from_nanos((mtu * 8_000_000_000).checked_div(rate).unwrap_or(0));
         let target = config.target.max(mtu_time * 3 / 2);
         let raised = target.saturating_sub(config.target);
         Parameters {
             target,
             interval: (config.interval + raised).max(target * 2),
+            mtu,
             mtu_time,
-            quantum: (rate / 8 / 4096).clamp(300, MTU) as i64,
+            quantum: (rate / 8 / 4096).clamp(300, MAX_QUANTUM) as i64,
         }
     }
 
     pub(super) fn transmission_time(&self, bytes: u32) -> Span {
-        self.mtu_time * u64::from(bytes) / MTU
+        self.mtu_time * u64::from(bytes) / self.mtu
     }
 }
 
@@ -174,7 +180,7 @@ mod tests {
     /// the second packet, then each `interval / sqrt(count)` later, count being 2, 3, 4...
     #[test]
     fn signals_follow_the_control_law_of_the_kernel_s_code() {
-        let parameters = Parameters::new(&CakeConfig::default(), 100_000_000);
+        let parameters = Parameters::new(&CakeConfig::default(), 1500, 100_000_000);
         let (mut cobalt, mut rng) = (Cobalt::default(), Rng::new(1, Stream::Aqm));
         let delay = Span::from_millis(20);
         let signals: Vec<u64> = (0..500)
@@ -196,7 +202,7 @@ mod tests {
     /// now, not an interval later.
     #[test]
     fn a_flow_that_was_at_rest_has_a_signal_at_its_second_late_packet() {
-        let parameters = Parameters::new(&CakeConfig::default(), 100_000_000);
+        let parameters = Parameters::new(&CakeConfig::default(), 1500, 100_000_000);
         let (mut cobalt, mut rng) = (Cobalt::default(), Rng::new(1, Stream::Aqm));
         let late = Span::from_millis(20);
         let times = [0, 1, 300, 700, 701, 702];
@@ -213,7 +219,7 @@ mod tests {
 
     #[test]
     fn below_the_target_the_count_falls_at_each_drop_next() {
-        let parameters = Parameters::new(&CakeConfig::default(), 100_000_000);
+        let parameters = Parameters::new(&CakeConfig::default(), 1500, 100_000_000);
         let (mut cobalt, mut rng) = (Cobalt::default(), Rng::new(1, Stream::Aqm));
         for at in 0..400 {
             cobalt.signal(ms(at), Span::from_millis(20), false, &parameters, &mut rng);
@@ -230,10 +236,10 @@ mod tests {
     /// interval 13.168 ms longer, and a 4096th of 125 kB/s is below the minimum of the quantum.
     #[test]
     fn slow_links_have_a_longer_target_and_a_smaller_quantum() {
-        let slow = Parameters::new(&CakeConfig::default(), 1_000_000);
+        let slow = Parameters::new(&CakeConfig::default(), 1500, 1_000_000);
         assert_eq!(slow.target, Span::from_micros(18_168));
         assert_eq!((slow.interval, slow.quantum), (Span::from_micros(113_168), 300));
-        let fast = Parameters::new(&CakeConfig::default(), 100_000_000);
+        let fast = Parameters::new(&CakeConfig::default(), 1500, 100_000_000);
         assert_eq!((fast.target, fast.interval), (Span::from_millis(5), Span::from_millis(100)));
         assert_eq!(fast.quantum, 1514);
     }

@@ -51,13 +51,15 @@ impl Default for CodelConfig {
     }
 }
 
-/// A queue of at most this many bytes is not standing (section 5.3): a full Ethernet frame.
-const MAXPACKET: u64 = 1514;
+/// Bytes of the header of an Ethernet frame.
+pub(super) const ETHERNET_HEADER: u32 = 14;
 
 /// CoDel's state of one queue (section 5.2).
 #[derive(Clone, Debug)]
 pub(crate) struct Codel {
     config: CodelConfig,
+    /// A queue of at most this many bytes is not standing (section 5.3): a full Ethernet frame.
+    maxpacket: u32,
     /// When dropping may start if the delay stays above the target until then.
     first_above_time: Option<Time>,
     /// When the next packet is dropped in the dropping state.
@@ -73,9 +75,10 @@ pub(crate) struct Codel {
 }
 
 impl Codel {
-    pub(crate) fn new(config: CodelConfig) -> Codel {
+    pub(crate) fn new(config: CodelConfig, mtu: u32) -> Codel {
         Codel {
             config,
+            maxpacket: mtu + ETHERNET_HEADER,
             first_above_time: None,
             drop_next: Time::ZERO,
             count: 0,
@@ -185,7 +188,8 @@ impl Codel {
         };
         self.sojourn_time = now.since(since);
         let behind = queue.backlog().bytes - u64::from(packet.size());
-        if self.sojourn_time < self.config.target || behind + other_backlog <= MAXPACKET {
+        let is_short = behind + other_backlog <= u64::from(self.maxpacket);
+        if self.sojourn_time < self.config.target || is_short {
             self.first_above_time = None;
             return Some(false);
         }
@@ -234,7 +238,7 @@ mod tests {
     impl Standing {
         fn new() -> Standing {
             let counters = AqmCounters { records_discarded: true, ..AqmCounters::default() };
-            let codel = Codel::new(CodelConfig::default());
+            let codel = Codel::new(CodelConfig::default(), 1500);
             Standing { codel, queue: Fifo::default(), counters, now: ms(1000), marks: Vec::new() }
         }
 
@@ -312,7 +316,7 @@ mod tests {
         let from = |count, rec_inv_sqrt| Codel {
             count,
             rec_inv_sqrt,
-            ..Codel::new(CodelConfig::default())
+            ..Codel::new(CodelConfig::default(), 1500)
         };
         let steps = |codel: &mut Codel, counts: &mut dyn Iterator<Item = u32>| {
             let step = |count| {
@@ -352,7 +356,7 @@ mod tests {
     fn above_ce_threshold_each_ecn_capable_packet_is_marked_once() {
         let ce_threshold = Some(Span::from_millis(1));
         let shallow = || {
-            let codel = Codel::new(CodelConfig { ce_threshold, ..CodelConfig::default() });
+            let codel = Codel::new(CodelConfig { ce_threshold, ..CodelConfig::default() }, 1500);
             Standing { codel, ..Standing::new() }
         };
         let (mut late, mut on_time, mut incapable) = (shallow(), shallow(), shallow());
@@ -419,7 +423,7 @@ mod tests {
 
     #[test]
     fn the_last_packet_is_never_dropped_at_any_sojourn_time() {
-        let mut codel = Codel::new(CodelConfig::default());
+        let mut codel = Codel::new(CodelConfig::default(), 1500);
         let (mut queue, mut counters) = (Fifo::default(), AqmCounters::default());
         for at in 0..1000 {
             queue.push(ms(at), TestPacket::default());

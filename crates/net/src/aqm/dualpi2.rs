@@ -90,15 +90,13 @@ impl Default for DualPi2Config {
     }
 }
 
-/// A packet of maximum size.
-const MTU: f64 = 1500.0;
-/// Less backlog than this is never marked or dropped from by probability.
-const MIN_BACKLOG: u64 = 2 * 1500;
-
 /// The state of DualPI2; names as in Linux.
 #[derive(Clone, Debug)]
 pub(crate) struct DualPi2<P> {
     config: DualPi2Config,
+    /// Bytes of a packet of maximum size. Less backlog than two are never marked or dropped from by
+    /// probability.
+    mtu: u32,
     l_queue: Fifo<P>,
     /// Whether the step applies to each packet of L.
     applies_step: VecDeque<bool>,
@@ -114,23 +112,23 @@ pub(crate) struct DualPi2<P> {
 }
 
 impl<P: Packet> DualPi2<P> {
-    pub(crate) fn new(config: DualPi2Config, rng: Rng) -> DualPi2<P> {
+    pub(crate) fn new(config: DualPi2Config, mtu: u32, rng: Rng) -> DualPi2<P> {
         DualPi2 {
             config,
+            mtu,
             l_queue: Fifo::default(),
             applies_step: VecDeque::new(),
             c_queue: Fifo::default(),
             pi2_prob: 0.0,
             last_qdelay: Span::ZERO,
             next_update: Time::ZERO + config.tupdate,
-            c_protection_credit: c_protection_init(&config),
+            c_protection_credit: c_protection_init(&config, mtu),
             rng,
         }
     }
 
     pub(crate) fn backlog(&self) -> Backlog {
-        let (l, c) = (self.l_queue.backlog(), self.c_queue.backlog());
-        Backlog { packets: l.packets + c.packets, bytes: l.bytes + c.bytes }
+        self.l_queue.backlog() + self.c_queue.backlog()
     }
 
     /// Adds a packet to its queue.
@@ -152,7 +150,7 @@ impl<P: Packet> DualPi2<P> {
             let is_l = self.is_turn_of_l();
             let queue = if is_l { &mut self.l_queue } else { &mut self.c_queue };
             let Some((since, mut packet)) = queue.pop() else {
-                self.c_protection_credit = c_protection_init(&self.config);
+                self.c_protection_credit = c_protection_init(&self.config, self.mtu);
                 return None;
             };
             let applies_step = is_l && self.applies_step.pop_front() == Some(true);
@@ -189,7 +187,7 @@ impl<P: Packet> DualPi2<P> {
 
     /// The decision about a packet that has left L or C (`must_drop`).
     fn verdict(&mut self, is_l: bool, is_ecn: bool) -> Verdict {
-        if self.backlog().bytes < MIN_BACKLOG {
+        if self.backlog().bytes < 2 * u64::from(self.mtu) {
             return Verdict::Pass;
         }
         let p_cl = self.pi2_prob * self.config.coupling_factor;
@@ -239,8 +237,8 @@ fn mark_or_drop(is_ecn: bool) -> Verdict {
 }
 
 /// The credit after both queues were empty: L goes first if it has the higher weight.
-fn c_protection_init(config: &DualPi2Config) -> f64 {
-    MTU * (2.0 * config.classic_protection - 1.0)
+fn c_protection_init(config: &DualPi2Config, mtu: u32) -> f64 {
+    f64::from(mtu) * (2.0 * config.classic_protection - 1.0)
 }
 
 #[cfg(test)]

@@ -12,8 +12,8 @@
 //! queues (net/sched/sch_fq_codel.c, fq_codel_dequeue: `qstats.backlog`), so a flow's only packet
 //! is dropped while other queues stand. This is Linux's rule, as measurements are of Linux.
 //!
-//! At the limit the queue with the most bytes loses half of them from its head, at most 64 packets
-//! (section 4.1). Its CoDel counts them as its own drops (fq_codel_drop).
+//! At the limit the queue with the most bytes loses half of them, rounded down, from its head: at least
+//! one packet, at most 64 (section 4.1). Its CoDel counts them as its own drops (fq_codel_drop).
 
 use crate::aqm::codel::{Codel, CodelConfig};
 use crate::aqm::fifo::AqmCounters;
@@ -55,9 +55,9 @@ pub(crate) struct FqCodel<P> {
 impl<P: Packet> FqCodel<P> {
     /// # Panics
     /// If there are no queues or the quantum is zero.
-    pub(crate) fn new(config: FqCodelConfig, seed: u64) -> FqCodel<P> {
+    pub(crate) fn new(config: FqCodelConfig, mtu: u32, seed: u64) -> FqCodel<P> {
         assert!(config.quantum > 0, "the quantum is above zero");
-        let flows = FlowQueues::new(config.queues, seed, || Codel::new(config.codel));
+        let flows = FlowQueues::new(config.queues, seed, || Codel::new(config.codel, mtu));
         FqCodel { quantum: i64::from(config.quantum), flows }
     }
 
@@ -82,13 +82,15 @@ impl<P: Packet> FqCodel<P> {
     /// Drops a batch from the queue with the most bytes (net/sched/sch_fq_codel.c, fq_codel_drop).
     fn drop_from_fattest(&mut self, now: Time, counters: &mut AqmCounters<P>) {
         let fattest = self.flows.longest();
-        let half = self.flows.queues[fattest].fifo.backlog().bytes.div_ceil(2);
+        let half = self.flows.queues[fattest].fifo.backlog().bytes / 2;
         let (mut packets, mut bytes) = (0, 0);
-        while packets < DROP_BATCH_SIZE && bytes < half {
-            let Some((_, packet)) = self.flows.pop(fattest) else { break };
+        while let Some((_, packet)) = self.flows.pop(fattest) {
             packets += 1;
             bytes += u64::from(packet.size());
             counters.discard(now, DropReason::Overflow, packet);
+            if packets == DROP_BATCH_SIZE || bytes >= half {
+                break;
+            }
         }
         self.flows.queues[fattest].aqm.on_overlimit_drops(packets);
     }
@@ -152,7 +154,7 @@ mod tests {
     impl Bench {
         fn new() -> Bench {
             let counters = AqmCounters { records_discarded: true, ..AqmCounters::default() };
-            Bench { queues: FqCodel::new(FqCodelConfig::default(), 1), counters }
+            Bench { queues: FqCodel::new(FqCodelConfig::default(), 1500, 1), counters }
         }
 
         fn put(&mut self, at: Time, packet: TestPacket) {
@@ -261,6 +263,20 @@ mod tests {
         assert_eq!(bench.take(us(2000)).map(|packet| packet.flow), Some(1));
     }
 
+    /// fq_codel_drop: `maxbacklog >> 1`, and one packet at least.
+    #[test]
+    fn an_overlimit_drop_takes_half_of_the_bytes_rounded_down() {
+        let dropped = |sizes: &[u32]| {
+            let mut bench = Bench::new();
+            sizes.iter().for_each(|&size| bench.put(us(0), packet(1, size)));
+            bench.queues.drop_from_fattest(us(1), &mut bench.counters);
+            bench.counters.dropped
+        };
+        assert_eq!(dropped(&[1000, 1001]), 1);
+        assert_eq!(dropped(&[999, 1001]), 2);
+        assert_eq!(dropped(&[1]), 1);
+    }
+
     #[test]
     fn codel_drops_only_from_the_flow_with_a_standing_queue() {
         let mut bench = Bench::new();
@@ -346,7 +362,7 @@ mod tests {
     #[test]
     fn the_seed_decides_which_flows_share_a_queue() {
         let hashes = |seed| {
-            let queues = FqCodel::<TestPacket>::new(FqCodelConfig::default(), seed);
+            let queues = FqCodel::<TestPacket>::new(FqCodelConfig::default(), 1500, seed);
             (0..1000).map(|flow| queues.flows.queue_of(flow)).collect::<Vec<usize>>()
         };
         assert_eq!(hashes(1), hashes(1));

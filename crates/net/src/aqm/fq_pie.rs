@@ -50,10 +50,10 @@ pub(crate) struct FqPie<P> {
 impl<P: Packet> FqPie<P> {
     /// # Panics
     /// If there are no queues or the quantum is zero.
-    pub(crate) fn new(config: FqPieConfig, rng: &mut Rng) -> FqPie<P> {
+    pub(crate) fn new(config: FqPieConfig, mtu: u32, rng: &mut Rng) -> FqPie<P> {
         assert!(config.quantum > 0, "the quantum is above zero");
         let seed = rng.next_u64();
-        let pie = || Pie::new(config.pie, Rng::new(rng.next_u64(), Stream::Aqm));
+        let pie = || Pie::new(config.pie, mtu, Rng::new(rng.next_u64(), Stream::Aqm));
         let flows = FlowQueues::new(config.queues, seed, pie);
         FqPie { quantum: i64::from(config.quantum), flows }
     }
@@ -123,7 +123,7 @@ mod tests {
 
     impl Bench {
         fn new() -> Bench {
-            let queues = FqPie::new(FqPieConfig::default(), &mut Rng::new(1, Stream::Aqm));
+            let queues = FqPie::new(FqPieConfig::default(), 1500, &mut Rng::new(1, Stream::Aqm));
             Bench { queues, counters: AqmCounters::default() }
         }
 

@@ -38,7 +38,7 @@ use fifo::{AqmCounters, Fifo};
 use fq_codel::FqCodel;
 use fq_pie::FqPie;
 use pie::Pie;
-use red::{MAX_PACKET_SIZE, Red};
+use red::Red;
 use std::sync::Arc;
 use step::StepMarker;
 
@@ -100,24 +100,28 @@ enum Discipline<P> {
 }
 
 impl<P: Packet> AqmQueue<P> {
-    /// An empty queue.
-    pub(crate) fn new(config: AqmConfig, limit: Limit, seed: u64) -> AqmQueue<P> {
+    /// An empty queue on a link whose full packets have `mtu` bytes.
+    pub(crate) fn new(config: AqmConfig, limit: Limit, mtu: u32, seed: u64) -> AqmQueue<P> {
         let mut rng = Rng::new(seed, Stream::Aqm);
         let discipline = match config {
-            AqmConfig::Red(red) => Discipline::Red(Box::new(Red::new(red, rng)), Fifo::default()),
+            AqmConfig::Red(red) => {
+                Discipline::Red(Box::new(Red::new(red, mtu, rng)), Fifo::default())
+            }
             AqmConfig::Codel(codel) => {
-                Discipline::Codel(Box::new(Codel::new(codel)), Fifo::default())
+                Discipline::Codel(Box::new(Codel::new(codel, mtu)), Fifo::default())
             }
             AqmConfig::FqCodel(fq) => {
-                Discipline::FqCodel(Box::new(FqCodel::new(fq, rng.next_u64())))
+                Discipline::FqCodel(Box::new(FqCodel::new(fq, mtu, rng.next_u64())))
             }
-            AqmConfig::Pie(pie) => Discipline::Pie(Box::new(Pie::new(pie, rng)), Fifo::default()),
+            AqmConfig::Pie(pie) => {
+                Discipline::Pie(Box::new(Pie::new(pie, mtu, rng)), Fifo::default())
+            }
             AqmConfig::DualPi2(dualpi2) => {
-                Discipline::DualPi2(Box::new(DualPi2::new(dualpi2, rng)))
+                Discipline::DualPi2(Box::new(DualPi2::new(dualpi2, mtu, rng)))
             }
             AqmConfig::Step(step) => Discipline::Step(StepMarker::new(step), Fifo::default()),
-            AqmConfig::FqPie(fq) => Discipline::FqPie(Box::new(FqPie::new(fq, &mut rng))),
-            AqmConfig::Cake(cake) => Discipline::Cake(Box::new(Cake::new(cake, &mut rng))),
+            AqmConfig::FqPie(fq) => Discipline::FqPie(Box::new(FqPie::new(fq, mtu, &mut rng))),
+            AqmConfig::Cake(cake) => Discipline::Cake(Box::new(Cake::new(cake, mtu, &mut rng))),
         };
         AqmQueue { discipline, limit, counters: AqmCounters::default() }
     }
@@ -142,23 +146,25 @@ impl<P: Packet> AqmQueue<P> {
         }
     }
 
-    /// Queues an arriving packet for `shaper`, or counts and drops it.
+    /// Queues an arriving packet for `shaper`, or counts and drops it. `waiting` is what has been dequeued
+    /// for the shaper and waits there. It is still part of the queue (Linux's qdisc_peek_dequeued).
     pub(crate) fn enqueue(
         &mut self,
         now: Time,
         mut packet: P,
+        waiting: Backlog,
         shaper: &Shaper,
     ) -> Result<(), DropReason> {
         let (backlog, size) = (self.backlog(), packet.size());
         let AqmQueue { discipline, limit, counters } = self;
         // A packet that is sent immediately does not occupy the queue.
-        let is_sent = || backlog.packets == 0 && shaper.service_start(now) <= now;
+        let is_sent = || backlog.packets == 0 && shaper.queued_until(now, size) <= now;
         let admits = |backlog: Backlog| {
             let wait = match limit {
                 Limit::Time(_) => shaper.queueing_delay(now, backlog.bytes, size),
                 _ => Span::ZERO,
             };
-            limit.admits(backlog, size, wait) || is_sent()
+            limit.admits(backlog + waiting, size, wait) || is_sent()
         };
         let (verdict, fifo) = match discipline {
             // FQ-CoDel drops others for an arrival, unless it exceeds the limit alone.
@@ -188,11 +194,11 @@ impl<P: Packet> AqmQueue<P> {
                 (Verdict::Pass, fifo)
             }
             Discipline::Red(red, fifo) => {
-                (red.on_arrival(backlog, shaper.idle_packets(now, MAX_PACKET_SIZE), size), fifo)
+                (red.on_arrival(backlog + waiting, shaper.idle_packets(now, red.mtu()), size), fifo)
             }
             Discipline::Pie(pie, fifo) => {
                 pie.update_until(now, backlog);
-                (pie.on_arrival(backlog), fifo)
+                (pie.on_arrival(backlog + waiting), fifo)
             }
         };
         if !admits(backlog) {
@@ -211,6 +217,14 @@ impl<P: Packet> AqmQueue<P> {
         }
         fifo.push(now, packet);
         Ok(())
+    }
+
+    /// Sets the parameters that depend on the rate of `shaper` at `now`: CAKE's.
+    #[inline]
+    pub(crate) fn update_rate(&mut self, now: Time, shaper: &Shaper) {
+        if let Discipline::Cake(queues) = &mut self.discipline {
+            queues.set_rate(shaper.rate(now));
+        }
     }
 
     /// Passes the packet to send at `now` to `send`, if there is one.

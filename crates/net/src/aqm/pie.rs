@@ -30,6 +30,11 @@
 //! - Packets pass while the backlog is less than two full frames: the third packet may be dropped
 //!   (pie_drop_early).
 //! - A tail drop resets the sum of probabilities (pie_qdisc_enqueue).
+//! - A mark at a sum of 8.5 does not reset it, so every packet is marked until one is dropped
+//!   (pie_drop_early).
+//! - The delay is zero after a packet that leaves the queue empty (pie_process_dequeue).
+//! - The burst allowance falls at each departure by the time since the one before, not at each update
+//!   (pie_process_dequeue).
 
 use crate::Backlog;
 use crate::aqm::Verdict;
@@ -88,13 +93,12 @@ const SCALES: [(f64, f64); 6] = [
     (0.1, 1.0 / 2.0),
 ];
 
-/// Two mean packets: a backlog of at most this many bytes is never dropped from (section 4.1).
-const MIN_BACKLOG: u64 = 2 * 1500;
-
 /// The state of PIE; names as in RFC 8033, appendix A.
 #[derive(Clone, Debug)]
 pub(crate) struct Pie {
     config: PieConfig,
+    /// Two mean packets: a backlog of at most this many bytes is never dropped from (section 4.1).
+    min_backlog: u64,
     drop_prob: f64,
     /// Sum of the probabilities since the last drop.
     accu_prob: f64,
@@ -107,9 +111,10 @@ pub(crate) struct Pie {
 }
 
 impl Pie {
-    pub(crate) fn new(config: PieConfig, rng: Rng) -> Pie {
+    pub(crate) fn new(config: PieConfig, mtu: u32, rng: Rng) -> Pie {
         Pie {
             config,
+            min_backlog: 2 * u64::from(mtu),
             drop_prob: 0.0,
             accu_prob: 0.0,
             burst_allowance: config.burst,
@@ -156,7 +161,7 @@ impl Pie {
 
     fn drop_early(&mut self, backlog: Backlog) -> bool {
         let was_short = self.qdelay_old < self.config.target / 2 && self.drop_prob < 0.2;
-        if was_short || backlog.bytes <= MIN_BACKLOG {
+        if was_short || backlog.bytes <= self.min_backlog {
             return false;
         }
         if self.drop_prob == 0.0 {
@@ -200,7 +205,7 @@ mod tests {
     const STANDING: Backlog = Backlog { packets: 100, bytes: 150_000 };
 
     fn pie() -> Pie {
-        Pie::new(PieConfig::default(), Rng::new(1, Stream::Aqm))
+        Pie::new(PieConfig::default(), 1500, Rng::new(1, Stream::Aqm))
     }
 
     fn ms(ms: u64) -> Span {

@@ -77,13 +77,12 @@ impl Default for RedConfig {
     }
 }
 
-/// The maximum packet size in bytes, to which byte mode refers.
-pub(crate) const MAX_PACKET_SIZE: u32 = 1500;
-
 /// The state of RED.
 #[derive(Clone, Debug)]
 pub(crate) struct Red {
     config: RedConfig,
+    /// The maximum packet size in bytes, to which byte mode refers.
+    mtu: u32,
     avg: f64,
     /// Packets since the last drop or mark.
     count: u32,
@@ -91,8 +90,13 @@ pub(crate) struct Red {
 }
 
 impl Red {
-    pub(crate) fn new(config: RedConfig, rng: Rng) -> Red {
-        Red { config, avg: 0.0, count: 0, rng }
+    pub(crate) fn new(config: RedConfig, mtu: u32, rng: Rng) -> Red {
+        Red { config, mtu, avg: 0.0, count: 0, rng }
+    }
+
+    /// The maximum packet size in bytes.
+    pub(crate) fn mtu(&self) -> u32 {
+        self.mtu
     }
 
     /// Decides about an arriving packet of `size` bytes that finds this backlog. `idle_packets` is
@@ -143,7 +147,7 @@ impl Red {
         };
         match unit {
             RedUnit::Packets => p,
-            RedUnit::Bytes => (p * f64::from(size) / f64::from(MAX_PACKET_SIZE)).min(1.0),
+            RedUnit::Bytes => (p * f64::from(size) / f64::from(self.mtu)).min(1.0),
         }
     }
 }
@@ -160,7 +164,7 @@ mod tests {
     /// RED whose average is the present queue.
     fn red(config: RedConfig) -> Red {
         let config = RedConfig { weight: 1.0, ..config };
-        Red::new(config, Rng::new(1, Stream::Aqm))
+        Red::new(config, 1500, Rng::new(1, Stream::Aqm))
     }
 
     fn dropped_share(red: &mut Red, backlog: Backlog, size: u32) -> f64 {

@@ -1,6 +1,5 @@
-//! A step: every ECN-capable packet is marked that finds more than a threshold queued, as data
-//! centers mark for DCTCP (RFC 8257, section 3.1) and L4S queues mark at their simplest (RFC 9332,
-//! section 2.4).
+//! A step: every ECN-capable packet above a threshold is marked, as data centers mark for DCTCP
+//! (RFC 8257, section 3.1) and L4S queues mark at their simplest (RFC 9332, section 2.4).
 //!
 //! A threshold in packets or bytes is compared with what the packet leaves behind it when it is
 //! dequeued, as in Linux's `dualpi2`; one in time with the packet's sojourn time. Packets that are

@@ -21,7 +21,7 @@ struct Bench {
 
 impl Bench {
     fn new() -> Bench {
-        let cake = Cake::new(CakeConfig::default(), &mut rng());
+        let cake = Cake::new(CakeConfig::default(), 1500, &mut rng());
         Bench { cake, counters: AqmCounters::default() }
     }
 
@@ -46,7 +46,8 @@ fn a_sparse_flow_is_served_before_all_standing_queues() {
 
 /// The bytes that each of `flows` sends of 12 Mbit/s in 20 s, while all always have ten packets queued.
 fn shares(config: CakeConfig, keys: &[FlowKeys]) -> Vec<f64> {
-    let mut cake = Cake::new(CakeConfig { interval: Span::from_secs(1000), ..config }, &mut rng());
+    let mut cake =
+        Cake::new(CakeConfig { interval: Span::from_secs(1000), ..config }, 1500, &mut rng());
     cake.set_flow_keys(&Arc::from(keys));
     let mut counters = AqmCounters::default();
     let mut sent = vec![0.0; keys.len()];
@@ -181,4 +182,25 @@ fn an_unresponsive_flow_loses_by_itself_what_does_not_fit() {
     }
     assert!(sent[2] + 1 >= offered[2], "{sent:?} of {offered:?}");
     assert!(sent[1] > 45_000 && sent[1] < 48_100, "{sent:?}");
+}
+
+#[test]
+fn a_packet_that_blue_drops_does_not_count_as_marked() {
+    let mut bench = Bench::new();
+    for _ in 0..20 {
+        bench.put(us(0), TestPacket { is_ecn: true, ..TestPacket::default() }, 1000);
+    }
+    let number = bench.cake.tins[0].queue_of(0);
+    bench.cake.tins[0].flows.queues[number].aqm.cobalt.p_drop = 1.0;
+    let last = bench.cake.dequeue(us(200_000), &mut bench.counters).expect("the last one is sent");
+    assert_eq!((bench.counters.dropped, bench.counters.marked), (19, u64::from(last.is_marked)));
+}
+
+#[test]
+fn an_outage_leaves_the_parameters_as_they_are() {
+    let mut bench = Bench::new();
+    bench.put(us(0), packet(0, 1500), 1000);
+    let parameters = bench.cake.tins[0].parameters;
+    bench.cake.enqueue(us(1), packet(0, 1500), 0, |_| true, &mut bench.counters);
+    assert_eq!(bench.cake.tins[0].parameters, parameters);
 }

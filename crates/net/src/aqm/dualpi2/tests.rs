@@ -11,7 +11,7 @@ fn at(time: u64) -> Time {
 }
 
 fn dualpi2(config: DualPi2Config) -> DualPi2<TestPacket> {
-    DualPi2::new(config, Rng::new(1, Stream::Aqm))
+    DualPi2::new(config, 1500, Rng::new(1, Stream::Aqm))
 }
 
 fn classic(is_ecn: bool) -> TestPacket {
