@@ -29,6 +29,7 @@ __all__ = [
     "UdtReport",
     "__version__",
     "algorithms",
+    "algorithms_not_in_page",
     "bulk_transports",
     "check_algorithm",
     "check_table",

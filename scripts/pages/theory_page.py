@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import arguments
 import polars as pl
 
 from dumbbell import theory
@@ -245,4 +244,6 @@ _AGAIN: Final = """\
 
 
 if __name__ == "__main__":
+    import arguments  # beside this script; the site imports this as a module
+
     sys.stdout.write(f"{write(arguments.folder(__doc__, 'docs'))}\n")
