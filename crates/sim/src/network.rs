@@ -196,9 +196,8 @@ impl<'a, P: Packet + Copy> Builder<'a, P> {
         let links = scenario.links.iter().zip(0..);
         let links = links.map(|(link, index)| {
             let seed = seeds::derive(scenario.seed, Purpose::LinkLoss, index);
-            let max_packet = max_packets.get(link.name.as_str()).copied().unwrap_or(0);
-            let config = link_config(link, scenario.duration_ns, seed);
-            Link::new(&LinkConfig { max_packet, ..config })
+            let max_packet = max_packets.get(&link.name).copied().unwrap_or(0);
+            Link::new(&link_config(link, max_packet, scenario.duration_ns, seed))
         });
         let names = scenario.links.iter().map(|link| link.name.as_str());
         Builder {
@@ -351,13 +350,12 @@ fn app_rates(flow: &FlowSpec) -> Vec<(u64, u64)> {
 }
 
 /// For links that packets of more than 1500 bytes cross in either direction, the largest size of those.
-fn max_packets(scenario: &Scenario) -> BTreeMap<&str, u32> {
+fn max_packets(scenario: &Scenario) -> BTreeMap<String, u32> {
     let mut max_packets = BTreeMap::new();
     for flow in scenario.flows.iter().filter(|flow| flow.max_packet() > 1500) {
-        let more = flow.additional_subflows.iter().map(|path| (&path.path, &path.return_path));
-        let paths = std::iter::once((&flow.path, &flow.return_path)).chain(more);
-        for link in paths.flat_map(|(there, back)| there.iter().chain(back)) {
-            let largest = max_packets.entry(link.as_str()).or_default();
+        let links = flow.paths().into_iter().flat_map(|one| [one.path, one.return_path].concat());
+        for link in links {
+            let largest = max_packets.entry(link).or_default();
             *largest = flow.max_packet().max(*largest);
         }
     }
@@ -365,7 +363,7 @@ fn max_packets(scenario: &Scenario) -> BTreeMap<&str, u32> {
 }
 
 /// The configuration of a link in a run of `duration_ns`. No packet takes the routes from its end on.
-fn link_config(link: &LinkSpec, duration_ns: u64, seed: u64) -> LinkConfig {
+fn link_config(link: &LinkSpec, max_packet: u32, duration_ns: u64, seed: u64) -> LinkConfig {
     LinkConfig {
         rate: link.rate_bps.and_then(|bps| NonZeroU64::new((bps + 0.5) as u64)),
         bucket_bytes: link.bucket_bytes,
@@ -377,7 +375,7 @@ fn link_config(link: &LinkSpec, duration_ns: u64, seed: u64) -> LinkConfig {
             .filter(|&&(at, _)| at < duration_ns)
             .map(|&(at, delay)| (Time::from_nanos(at), Span::from_nanos(delay)))
             .collect(),
-        max_packet: 0,
+        max_packet,
         queue: match link.queue {
             None => Limit::Unlimited,
             Some(QueueSpec::Packets(packets)) => Limit::Packets(packets),
@@ -437,13 +435,16 @@ mod tests {
 
     #[test]
     fn links_know_the_largest_packet_of_the_flows_that_cross_them() {
+        fn found<const N: usize>(sizes: [(&str, u32); N]) -> BTreeMap<String, u32> {
+            sizes.map(|(link, size)| (link.to_owned(), size)).into()
+        }
         let mut scenario = scenario(&[(&["a", "c"], 10), (&["b", "c"], 10)]);
         assert!(max_packets(&scenario).is_empty(), "packets of 1500 bytes are ordinary");
         scenario.flows[0].stack.mss = 8948;
-        assert_eq!(max_packets(&scenario), BTreeMap::from([("a", 9000), ("c", 9000)]));
+        assert_eq!(max_packets(&scenario), found([("a", 9000), ("c", 9000)]));
         scenario.flows[1].return_path = vec!["a".to_owned()];
         scenario.flows[1].stack.mss = 9448;
-        assert_eq!(max_packets(&scenario), BTreeMap::from(["a", "b", "c"].map(|l| (l, 9500))));
+        assert_eq!(max_packets(&scenario), found(["a", "b", "c"].map(|link| (link, 9500))));
     }
 
     #[test]
