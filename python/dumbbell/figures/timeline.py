@@ -53,6 +53,9 @@ C4: Final = {
 }
 """C4's states; those that are like one of BBR's have its colour."""
 
+STATES: Final = (*BBR.values(), *C4.values())
+"""The names and the colours of all states."""
+
 _MARKS: Final = 6
 
 
@@ -189,8 +192,7 @@ def states(axes: Axes, table: pl.DataFrame) -> None:
     axes.tick_params(axis="y", length=0)
     axes.grid(visible=False)
     axes.set_xlabel("time (s)")
-    every = (*BBR.values(), *C4.values())
-    shown = {name: Patch(color=colour) for name, colour in every if name in seen}
+    shown = {name: Patch(color=colour) for name, colour in STATES if name in seen}
     legend_above(
         axes,
         shown.values(),

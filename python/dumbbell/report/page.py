@@ -13,7 +13,7 @@ from dumbbell.display import format_significant
 from dumbbell.experiment.files import write_text
 from dumbbell.figures import FAINT, INK, PAPER, labelled, marker_path, style_of, swatch
 from dumbbell.figures.style import APART, OTHERS
-from dumbbell.figures.timeline import BBR, C4
+from dumbbell.figures.timeline import STATES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -63,7 +63,7 @@ def looks(algorithms: Iterable[str]) -> dict[str, Any]:
     return {
         "markers": {marker: marker_path(marker) for marker in markers},
         "labels": {cc: its.label for cc, its in known.items()},
-        "states": [*BBR.values(), *C4.values()],
+        "states": STATES,
         "neutral": _NEUTRAL,
         "faint": FAINT,
     }
