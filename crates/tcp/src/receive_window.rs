@@ -8,15 +8,14 @@
 
 use crate::Stack;
 use crate::segment::since_tsval;
+use crate::stack::packets;
 use dumbbell_units::{Span, Time};
 
-/// Initial window: 64 kB (`tcp_select_initial_window`).
-const INITIAL_WINDOW: u32 = 45;
+/// Bytes of the initial buffer (`tcp_rmem[1]`). Half of it is for overhead until data arrives
+/// (`TCP_DEFAULT_SCALING_RATIO`).
+pub(crate) const INITIAL_BUFFER: u32 = 128 << 10;
 /// The `scale` of a window that is not limited.
 const UNLIMITED_SCALE: u8 = 40;
-/// Packets of 1448 bytes, 2304 with their overhead, in the initial buffer of 128 KiB
-/// (`tcp_rmem[1]`).
-pub(crate) const INITIAL_CLAMP: u32 = 56;
 /// `TCP_INIT_CWND`.
 pub(crate) const INITIAL_SPACE: u32 = 10;
 
@@ -50,16 +49,14 @@ impl ReceiveWindow {
         let (window_clamp, rcv_ssthresh) = if !stack.autotuning {
             (u32::MAX, stack.receive_window)
         } else if stack.receive_window_is_set() {
-            let half = half_of_buffer(stack.receive_window, stack);
-            (clamp_of_buffer(stack), half.min(INITIAL_WINDOW))
+            (clamp_of_buffer(stack), half_of_buffer(stack.receive_window, stack))
         } else {
-            (INITIAL_CLAMP, INITIAL_WINDOW)
+            (packets(INITIAL_BUFFER, stack.received_size()), initial_window(stack))
         };
-        let space = INITIAL_SPACE;
         ReceiveWindow {
             window_clamp,
             rcv_ssthresh,
-            space,
+            space: INITIAL_SPACE.min(rcv_ssthresh),
             round_start: 0,
             round_start_time: Time::ZERO,
             rtt_us: 0,
@@ -82,6 +79,12 @@ impl ReceiveWindow {
     pub(crate) fn advertise(&mut self, rcv_nxt: u32, stack: &Stack) -> u32 {
         self.end = self.end.max(rcv_nxt.saturating_add(self.window(stack)));
         self.end - rcv_nxt
+    }
+
+    /// The window of a SYN-ACK, at most 64 kB: it is not scaled (RFC 7323, section 2.2).
+    pub(crate) fn of_syn_ack(&self, stack: &Stack) -> u32 {
+        let window = self.window(stack);
+        if stack.autotuning { window.min(initial_window(stack)) } else { window }
     }
 
     /// The window to advertise if the buffer has room for it (`rcv_ssthresh`).
@@ -210,6 +213,11 @@ pub(crate) fn grown_buffer(new: u64, old: u64) -> u64 {
     u64::try_from(2 * u128::from(new) + ahead).unwrap_or(u64::MAX)
 }
 
+/// Packets in half of the initial buffer (`tcp_select_initial_window`).
+fn initial_window(stack: &Stack) -> u32 {
+    packets(INITIAL_BUFFER / 2, stack.mss.into())
+}
+
 /// Packets that a buffer of a set size has room for. Without window scaling the window is rounded down to
 /// whole packets (`__tcp_select_window`), so that one packet fewer fits.
 fn clamp_of_buffer(stack: &Stack) -> u32 {
@@ -279,7 +287,8 @@ mod tests {
     #[test]
     fn a_buffer_whose_size_is_set_does_not_grow() {
         let stack = Stack { receive_window: 300, ..Stack::linux() };
-        assert_eq!(advertised_after(&stack, &[10, 1_000, 4_000]), [65, 299, 299]);
+        // 300 * 2304 / 2 / 1448, and two packets more for each that arrived.
+        assert_eq!(advertised_after(&stack, &[10, 1_000, 4_000]), [258, 299, 299]);
         let fixed = Stack { autotuning: false, ..stack };
         assert_eq!(ReceiveWindow::new(&fixed).window(&fixed), 300);
     }

@@ -409,6 +409,11 @@ impl Receiver {
         }
     }
 
+    /// Packets out of order occupy more than half of the buffer that subflows share (`__tcp_select_window`).
+    pub(crate) fn end_quick_acks(&mut self) {
+        self.quick_acks = 0;
+    }
+
     /// Acknowledges immediately, as `ecn_ack_now` asks, or later if compression has begun
     /// (`__tcp_ack_snd_check`).
     fn ack_out_of_order(&mut self, now: Time, ecn_ack_now: bool) {
@@ -516,9 +521,11 @@ impl Receiver {
             (segment, blocks) = self.with_sack_blocks(segment);
         }
         segment.flags = segment.flags.with(flags);
-        segment.size = match flags.contains(Flags::SYN) {
-            true => self.stack.control_size(),
-            false => self.stack.ack_size(blocks),
+        segment.size = if flags.contains(Flags::SYN) {
+            segment.set_window(self.window.of_syn_ack(&self.stack), tsval(now));
+            self.stack.control_size()
+        } else {
+            self.stack.ack_size(blocks)
         };
         self.unacked = 0;
         if self.window.is_half_full() {

@@ -131,7 +131,7 @@ pub(crate) const SKB_OVERHEAD: u64 = 1_280;
 const MAX_WINDOW_SCALE: u32 = 14;
 
 /// How many packets a buffer has room for, at least one.
-fn packets(buffer: u32, each: u64) -> u32 {
+pub(crate) fn packets(buffer: u32, each: u64) -> u32 {
     (u64::from(buffer) / each.max(1)).max(1) as u32
 }
 

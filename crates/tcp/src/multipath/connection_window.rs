@@ -6,8 +6,8 @@
 //! full packet takes a little less of the window than it carries, and the window seldom ends with a
 //! packet.
 
-use crate::Stack;
-use crate::receive_window::{INITIAL_CLAMP, INITIAL_SPACE, ReceiveWindow, grown_buffer};
+use crate::receive_window::{INITIAL_BUFFER, INITIAL_SPACE, ReceiveWindow, grown_buffer};
+use crate::{Flags, Stack};
 use dumbbell_units::{Span, Time};
 
 /// `TCP_RMEM_TO_WIN_SCALE`: ratios are in units of 2^-8.
@@ -33,7 +33,8 @@ pub(super) struct ConnectionWindow {
     space: u64,
     /// What had been read when the current round trip began.
     round_start: u64,
-    round_start_time: Time,
+    /// `None` before the first data.
+    round_start_time: Option<Time>,
     /// The longest smoothed round-trip time of the subflows, microseconds times 8.
     rtt_us: u32,
     /// What the packets out of order take of the window.
@@ -61,7 +62,7 @@ impl ConnectionWindow {
             autotuning: stack.autotuning,
             space: u64::from(INITIAL_SPACE) * mss,
             round_start: 0,
-            round_start_time: Time::ZERO,
+            round_start_time: None,
             rtt_us: 0,
             queued: 0,
             least_taken: None,
@@ -69,8 +70,8 @@ impl ConnectionWindow {
             is_half_overhead: false,
         };
         if stack.autotuning {
-            let packets = if is_set { packets } else { u64::from(INITIAL_CLAMP) };
-            window.window_clamp = window.scaled(packets * received_size);
+            let buffer = if is_set { packets * received_size } else { INITIAL_BUFFER.into() };
+            window.window_clamp = window.scaled(buffer);
             window.window_scale = stack.window_scale();
             window.max_window = u64::from(u16::MAX) << window.window_scale;
         }
@@ -132,23 +133,16 @@ impl ConnectionWindow {
         }
     }
 
-    /// The largest window that a segment can carry.
-    pub(super) fn max_window(&self) -> u64 {
-        self.max_window
+    /// Whether more than half of the buffer is taken: no acknowledgement is quick then.
+    #[inline]
+    pub(super) fn is_half_full(&self, unread: u64) -> bool {
+        self.autotuning && 2 * (self.queued + unread) > self.window_clamp
     }
 
-    /// The connection has the longest round-trip time of its subflows, `rtt_us`, in microseconds times
-    /// 8, and takes as much of its buffer for overhead as the subflow that takes the most: half of it until
-    /// data arrives there (`TCP_DEFAULT_SCALING_RATIO`; once in a round trip).
-    #[inline]
-    pub(super) fn follow_subflows(&mut self, now: Time, rtt_us: u32, is_one_unused: bool) {
-        if self.rtt_us == 0 {
-            self.round_start_time = now;
-        }
-        if self.round_start_time == now {
-            self.is_half_overhead = is_one_unused;
-        }
-        self.rtt_us = rtt_us;
+    /// The largest window that a segment with these flags can carry: that of a SYN-ACK is not scaled.
+    pub(super) fn max_window(&self, flags: Flags) -> u64 {
+        let is_unscaled = self.autotuning && flags.contains(Flags::SYN);
+        if is_unscaled { u16::MAX.into() } else { self.max_window }
     }
 
     /// Packets that waited are in order now, and had taken this much of the window.
@@ -159,16 +153,32 @@ impl ConnectionWindow {
     /// The application has read all up to `next`. Unlike those of TCP, packets that waited count in the
     /// round trip in which they are read. Returns the packets that were read in the last round trip if
     /// that was more than ever before: the buffer and the subflows' follow.
+    ///
+    /// Once in a round trip the connection takes the longest round-trip time of its subflows, and as much of
+    /// its buffer for overhead as the one that takes the most: half of it until data arrives there
+    /// (`TCP_DEFAULT_SCALING_RATIO`). `of_subflows` returns that time, microseconds times 8, and whether
+    /// one has not received data.
     #[inline]
-    pub(super) fn on_read(&mut self, now: Time, next: u64, stack: &Stack) -> Option<u32> {
+    pub(super) fn on_read(
+        &mut self,
+        now: Time,
+        next: u64,
+        stack: &Stack,
+        of_subflows: impl FnOnce() -> (u32, bool),
+    ) -> Option<u32> {
         if !self.autotuning {
             return None;
         }
-        if now.since(self.round_start_time) < Span::from_micros(u64::from(self.rtt_us >> 3)) {
+        let elapsed = now.since(*self.round_start_time.get_or_insert(now));
+        if self.rtt_us > 0 && elapsed < smoothed(self.rtt_us) {
+            return None;
+        }
+        (self.rtt_us, self.is_half_overhead) = of_subflows();
+        if self.rtt_us == 0 || elapsed < smoothed(self.rtt_us) {
             return None;
         }
         let copied = next - self.round_start;
-        (self.round_start, self.round_start_time) = (next, now);
+        (self.round_start, self.round_start_time) = (next, Some(now));
         if copied <= self.space {
             return None;
         }
@@ -180,6 +190,11 @@ impl ConnectionWindow {
         }
         Some((copied / self.mss) as u32)
     }
+}
+
+/// A smoothed round-trip time that is in microseconds times 8.
+fn smoothed(rtt_us: u32) -> Span {
+    Span::from_micros(u64::from(rtt_us >> 3))
 }
 
 #[cfg(test)]
@@ -224,18 +239,30 @@ mod tests {
     fn what_waited_counts_in_the_round_trip_in_which_it_is_read() {
         let stack = Stack::linux().of_subflow();
         let mut window = ConnectionWindow::new(&stack);
-        let read = |window: &mut ConnectionWindow, ms, packets: u64| {
+        let mut read = |ms, packets: u64| {
             let now = Time::ZERO + Span::from_millis(ms);
-            let grown = window.on_read(now, packets * 1_424, &stack);
-            window.follow_subflows(now, 8 * 10_000, false);
-            grown
+            window.on_read(now, packets * 1_424, &stack, || (8 * 10_000, false))
         };
-        assert_eq!(read(&mut window, 0, 1), None);
-        // 91 packets at once end a round trip, 100 packets the next one.
+        // 92 packets at once end the first round trip, 100 packets the next one.
         assert_eq!(
-            [(10, 92), (20, 192)].map(|(ms, to)| read(&mut window, ms, to)),
-            [Some(91), Some(100)]
+            [(0, 1), (10, 92), (20, 192)].map(|(ms, to)| read(ms, to)),
+            [None, Some(92), Some(100)]
         );
+    }
+
+    /// mptcp_rcv_space_adjust: the first packet that is read begins the first round trip, but no second one.
+    /// In a capture of Linux 6.18 over 200 ms a first window of 10 packets, and the packet that ends it, are
+    /// 11; then 20 packets grow the buffer to 2 * 20 + 4 * 20 * (20 - 11) / 11.
+    #[test]
+    fn the_first_packet_counts_in_the_first_round_trip() {
+        let stack = Stack::linux().of_subflow();
+        let mut window = ConnectionWindow::new(&stack);
+        let reads = [(0, 1), (1, 10), (200, 11), (400, 31)].map(|(ms, packets)| {
+            let now = Time::ZERO + Span::from_millis(ms);
+            window.on_read(now, packets * 1_424, &stack, || (8 * 200_000, false))
+        });
+        assert_eq!(reads, [None, None, Some(11), Some(20)]);
+        assert_eq!(window.window_clamp / 1_424, 105);
     }
 
     /// The end of the window is that of rcv_wnd_sent, not that of the units that a segment carries.
@@ -247,6 +274,15 @@ mod tests {
         for next in [1_424, 2_848, 4_272] {
             assert_eq!(window.advertise(400_000, 0, next), end - next);
         }
+    }
+
+    /// __tcp_select_window: no acknowledgement is quick while more than half of the buffer is taken.
+    #[test]
+    fn packets_that_wait_fill_half_of_the_buffer() {
+        let stack = Stack { receive_window: 20, ..Stack::linux() }.of_subflow();
+        let mut window = ConnectionWindow::new(&stack);
+        (0..10).for_each(|_| window.queue(1_422));
+        assert!(!window.is_half_full(0) && window.is_half_full(1_422));
     }
 
     /// Without scaling a window within a packet of the free space is kept.

@@ -78,10 +78,13 @@ impl SubflowReceiver {
             unread = 0;
             selected = connection.select(own, unread, self.rcv_wnd);
         }
+        if connection.is_half_full(unread) {
+            self.receiver.end_quick_acks();
+        }
         let current = (self.rcv_wup + self.rcv_wnd).saturating_sub(self.bytes);
         self.rcv_wnd = connection.advertise(selected, current, next);
         self.rcv_wup = self.bytes;
-        Some((reply, self.rcv_wnd.min(connection.max_window())))
+        Some((reply, self.rcv_wnd.min(connection.max_window(reply.flags))))
     }
 }
 
@@ -183,14 +186,15 @@ impl MultipathReceiver {
             if self.data.is_in_order() && self.stack.push {
                 self.acknowledge_writes();
             }
-            if let Some(copied) = self.window.on_read(now, self.data.next(), &self.stack) {
+            let (next, subflows) = (self.data.next(), &self.subflows);
+            let of_subflows = || {
+                let rtts = subflows.iter().map(|it| it.receiver.window().rtt_us());
+                (rtts.max().unwrap_or(0), subflows.iter().any(|it| it.receiver.is_unused()))
+            };
+            if let Some(copied) = self.window.on_read(now, next, &self.stack, of_subflows) {
                 self.subflows.iter_mut().for_each(|it| it.receiver.follow_window(copied));
             }
         }
-        let receivers = self.subflows.iter().map(|subflow| &subflow.receiver);
-        let rtt = receivers.clone().map(|receiver| receiver.window().rtt_us()).max().unwrap_or(0);
-        let is_one_unused = self.stack.autotuning && receivers.clone().any(Receiver::is_unused);
-        self.window.follow_subflows(now, rtt, is_one_unused);
     }
 
     /// The application has read all data: ends of writes are acknowledged (`mptcp_cleanup_rbuf`).

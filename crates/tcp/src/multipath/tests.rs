@@ -388,6 +388,15 @@ impl TwoSubflows {
         (next / mss, window / mss)
     }
 
+    /// Both receive packets in order until no acknowledgement is quick, and acknowledge all of them.
+    fn receive_first(&mut self, packets: u64) {
+        for packet in 0..packets {
+            self.acknowledged((packet / 2 % 2) as u8, packet, Flags::default());
+        }
+        self.now += Span::from_millis(50); // The timer of a delayed acknowledgement has expired.
+        while self.receiver.poll(self.now).is_some() {}
+    }
+
     /// The ports of the acknowledgements that follow it, and the last window, full packets.
     fn acknowledged(&mut self, port: u8, packet: u64, flags: Flags) -> (Vec<u8>, Option<u64>) {
         let segment = self.segment(port, packet, flags);
@@ -443,9 +452,7 @@ fn a_subflow_without_data_narrows_the_window() {
 #[test]
 fn the_end_of_a_write_is_acknowledged_once_all_data_is_read() {
     let mut both = TwoSubflows::with(Stack { receive_window: 90, ..Stack::linux() });
-    for dsn in 0..100 {
-        both.acknowledged((dsn / 2 % 2) as u8, dsn, Flags::default());
-    }
+    both.receive_first(100);
     assert_eq!(both.acknowledged(0, 100, Flags::PSH), (vec![0], Some(88)));
     assert_eq!(both.acknowledged(1, 102, Flags::PSH), (vec![], None));
     assert_eq!(both.acknowledged(0, 101, Flags::PSH), (vec![0, 1], Some(88)));
@@ -466,9 +473,7 @@ fn the_end_of_a_write_is_acknowledged_without_a_receive_buffer() {
 #[test]
 fn a_pair_that_narrows_the_window_is_acknowledged_after_it_is_read() {
     let mut both = TwoSubflows::with(Stack { receive_window: 90, ..Stack::linux() });
-    for dsn in 0..100 {
-        both.acknowledged((dsn / 2 % 2) as u8, dsn, Flags::default());
-    }
+    both.receive_first(100);
     // 120 to 129 wait, so that the window narrows to 80 after 8 more packets.
     for dsn in 120..130 {
         both.acknowledged(1, dsn, Flags::default());
