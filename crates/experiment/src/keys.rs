@@ -431,7 +431,7 @@ pub static FLOW: Table = Table {
             "app_rates",
             Kind::AppRates,
             DefaultValue::Absent("one rate"),
-            "instead of app_rate, a schedule of times after its start and rates, such as \
+            "instead of app_rate, a schedule of times after its start (TCP: after the handshake) and rates, such as \
              [[\"0 s\", \"5 Mbit/s\"], [\"10 s\", \"0 bit/s\"]], or a file with a time (s) and a rate (bit/s) \
              in each line",
         ),

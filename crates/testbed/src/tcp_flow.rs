@@ -63,6 +63,8 @@ pub(crate) struct TcpFlow {
     pub(crate) receiver: Option<OwnedFd>,
     pub(crate) state: FlowState,
     pub(crate) completed: Option<Time>,
+    /// When the connection was first seen to be established; write rates count from then on.
+    opened_at: Option<Time>,
     written: u64,
     received: u64,
     /// Sum and number of the smoothed RTT samples, s: of the flow, then of each subflow.
@@ -135,6 +137,7 @@ impl TcpFlow {
             receiver: None,
             state: FlowState::Waiting,
             completed: None,
+            opened_at: None,
             written: 0,
             received: 0,
             rtt_sums: Vec::new(),
@@ -185,8 +188,10 @@ impl TcpFlow {
             return conversation.writable_bytes(now, self.written);
         }
         let left = self.bytes - self.written;
-        let Some(application) = &self.application else { return left };
-        let packets = u64::from(application.written(now.since(self.plan.start)));
+        let (Some(application), Some(opened)) = (&self.application, self.opened_at) else {
+            return left;
+        };
+        let packets = u64::from(application.written(now.since(opened)));
         (packets * self.mss).saturating_sub(self.written).min(left)
     }
 
@@ -200,7 +205,7 @@ impl TcpFlow {
         }
         let application = self.application.as_ref().filter(|_| self.state == FlowState::Sending)?;
         let next = self.written / self.mss + 1;
-        Some(self.plan.start + application.due(next as u32))
+        Some(self.opened_at? + application.due(next as u32))
     }
 
     /// Handles epoll events of the sender.
@@ -235,6 +240,7 @@ impl TcpFlow {
 
     /// Writes until the application has no data or the socket buffer is full.
     fn write(&mut self, now: Time, data: &[u8]) {
+        self.opened_at.get_or_insert(now);
         if let Some(conversation) = &mut self.conversation {
             conversation.on_open(now);
         }
