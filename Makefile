@@ -66,7 +66,7 @@ bench: setup ## Measures the engine's speed, in packets per second
 
 .PHONY: bench-instructions
 bench-instructions: setup ## Fails if the engine takes 3 % more instructions per packet (needs valgrind)
-	.venv/bin/python scripts/instructions.py
+	.venv/bin/python scripts/instructions.py $(if $(STRICT),--strict)
 
 bench-testbed: setup ## Measures the testbed's emulator: rates, lateness, processor time; as root
 	.venv/bin/python scripts/bench_testbed.py
@@ -140,6 +140,10 @@ bench-lab: setup ## Measures the laboratory's engine in Chromium beside the nati
 test-lab: setup ## Tests the laboratory in Node and in Chromium, as far as they are installed
 	$(PYTEST) $(PARALLEL) tests/python/test_lab*.py
 
+.PHONY: licences
+licences: setup ## Writes the licences of the Rust libraries in the wheel again
+	.venv/bin/python scripts/licences.py
+
 .PHONY: assets
 assets: ## Fetches again what report pages embed (needs npm)
 	scripts/assets.sh
@@ -153,7 +157,9 @@ sdist: setup ## Builds the source package into dist/
 	.venv/bin/maturin sdist --out dist
 
 test-wheel: setup ## Installs the wheel of dist/ without a compiler, to a first table and figure
-	DUMBBELL_WHEEL=$(wildcard dist/*.whl) $(PYTEST) -s tests/python/test_wheel.py
+	@set -- dist/*.whl; test $$# = 1 && test -f "$$1" || \
+	  { echo 'dist/ must have exactly one wheel; rm dist/*.whl, make wheel' >&2; exit 1; }
+	DUMBBELL_WHEEL="$$(echo dist/*.whl)" $(PYTEST) -s tests/python/test_wheel.py
 
 PUBLISHED = units cc net tcp udt sim quinn quic
 
@@ -169,8 +175,14 @@ check-release: ## Checks the workflows (needs Go) and CITATION.cff
 	$(PYTHON) -m venv target/cff && target/cff/bin/pip install --quiet cffconvert==2.0.0
 	target/cff/bin/cffconvert --validate
 
-publish-crates: setup ## Publishes the crates, those that others need first; needs a token
-	for crate in $(PUBLISHED); do .venv/bin/cargo publish --locked --package dumbbell-$$crate; done
+publish-crates: setup ## Publishes what is not published yet of the crates, in order; needs a token
+	@version=$$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml); \
+	for crate in $(PUBLISHED:%=dumbbell-%); do \
+	  if .venv/bin/cargo info --quiet --registry crates-io "$$crate@$$version" >/dev/null 2>&1; \
+	  then echo "$$crate $$version is published"; \
+	  else .venv/bin/cargo publish --locked --package "$$crate" || exit 1; fi; \
+	done
 
 clean: ## Removes the environment and everything built; results stay
-	rm -rf .venv target .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv target dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -f python/dumbbell/_core*.so

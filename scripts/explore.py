@@ -19,8 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-# A test whose parameters are drawn: `fn name(value in strategy, ...)` within `proptest!`.
-PROPERTY = re.compile(r"#\[test\]\s+fn (\w+)\(\s*(?:mut )?[\w(), ]+ in\s")
+# A test with parameters, which are drawn: `fn name(value in strategy, other: Type, ...)` within
+# `proptest!`. Other tests have none.
+PROPERTY = re.compile(r"#\[test\]\s+(?:#\[[^\]]*\]\s+)*fn (\w+)\(\s*[^\s)]")
 SHOWN = 40
 """Lines of a failed test's output that are printed."""
 

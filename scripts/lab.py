@@ -24,15 +24,24 @@ BUILD = ROOT / "target/lab"
 LAB = ROOT / "python/dumbbell/lab"
 PAGE, RECORD, LICENCES = LAB / "lab.html", LAB / "sources.sha256", LAB / "lab.LICENSE"
 TARGET = "wasm32-unknown-unknown"
-CRATES = ("units", "cc", "net", "tcp", "udt", "sim", "experiment", "wasm")
+
+
+def crates(of: str = "wasm") -> set[str]:
+    """The folder of a crate, and of those of this project that are compiled into it."""
+    manifest = tomllib.loads((ROOT / f"crates/{of}/Cargo.toml").read_text())
+    needed = [name for name in manifest["dependencies"] if name.startswith("dumbbell-")]
+    return {of}.union(*(crates(name.removeprefix("dumbbell-")) for name in needed))
+
+
 PATTERNS = (
     "Cargo.toml",
-    *(f"crates/{crate}/{part}" for crate in CRATES for part in ("Cargo.toml", "src/**/*.*")),
+    *(f"crates/{crate}/{part}" for crate in crates() for part in ("Cargo.toml", "src/**/*.*")),
     *("web/*.*", "web/src/**/*.*", "examples/*.toml", "python/dumbbell/papers/*/*.toml"),
     *(f"python/dumbbell/figures/{name}" for name in ("style.py", "styles.toml", "timeline.py")),
     *("python/dumbbell/display.toml", "docs/tutorials/lab.md"),
 )
-"""The sources of the page. Lock files name the libraries."""
+"""The sources of the page. Cargo.lock is not among them: most of its updates are of libraries that
+the page does not have."""
 
 
 def digests() -> str:

@@ -5,8 +5,8 @@ Needs Python 3.11 with its module `venv`, and nothing else. What the machine lac
 Python packages as locked in `requirements.lock`, a Rust toolchain, a linker. A step whose inputs
 have not changed since it last succeeded is skipped, so running this again costs nothing.
 
-Nothing is written outside `.venv`, `target` and, where Rust is missing, `~/.cargo` and `~/.rustup`.
-The one exception: run as root on Debian or Ubuntu, missing parts come from apt.
+Nothing is written outside `.venv`, `target` and, by Rust and pip, `~/.cargo`, `~/.rustup` and pip's
+cache. The one exception: run as root on Debian or Ubuntu, missing parts come from apt.
 """
 
 from __future__ import annotations

@@ -111,9 +111,7 @@ def test_lia_alone_is_better_than_the_best_of_its_paths() -> None:
     assert lia > 1.2 * best
 
 
-def test_lia_beside_others_gets_what_one_connection_would_where_queues_drop_what_does_not_fit() -> (
-    None
-):
+def test_lia_beside_others_gets_what_one_connection_would_at_full_queues() -> None:
     # Packet by packet: Linux's subflows leave in bursts that cost them more losses than a plain
     # connection has, with any algorithm (docs/reference/bpf.md).
     paths = link("wide", 20, 20, 1), link("narrow", 10, 20, 1)

@@ -188,7 +188,7 @@ def test_what_a_function_imports_is_part_of_the_hash_before_it_runs(
     assert experiment(flows=[Flow(cc=cc)]).resolve().sources, "no error before it is imported"
 
 
-def test_a_module_of_the_current_folder_is_meant_even_if_another_of_its_name_came_first(
+def test_a_module_of_the_current_folder_wins_over_an_earlier_one_of_its_name(
     mine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     flow = Flow(cc="mine:Mine")

@@ -135,7 +135,7 @@ def test_ratio_says_nothing_where_its_lower_side_is_beyond_the_limit() -> None:
     assert estimate.limit is None
 
 
-def test_ratio_whose_upper_side_is_beyond_the_limit_is_above_the_limit_over_the_lower() -> None:
+def test_ratio_with_its_upper_side_beyond_the_limit_is_above_limit_over_lower() -> None:
     estimate = intervals.ratio_of_medians([None] * 8, [15.0] * 8, 120.0)
     assert (estimate.value, estimate.limit) == (None, 8.0)
 

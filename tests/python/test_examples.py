@@ -37,7 +37,7 @@ def test_an_example_runs_and_fills_a_link(path: Path) -> None:
     assert max(used) > 0.8
 
 
-def test_bbr3_holds_its_share_beside_cubic_in_a_shallow_queue_and_not_in_a_deep_one(
+def test_bbr3_holds_its_share_beside_cubic_only_in_a_shallow_queue(
     tmp_path: Path,
 ) -> None:
     sweep = Sweep.load(EXAMPLES / "sweep.toml", overrides=["duration=20 s"])

@@ -100,7 +100,7 @@ def test_metrics_are_those_of_the_samples_in_bytes_and_milliseconds(
     assert of(qlog["traces"][1], "recovery:metrics_updated")[-1]["data"]["pacing_rate"] > 0
 
 
-def test_every_packet_of_a_logged_flow_is_there_and_what_was_sent_again_was_lost(
+def test_a_logged_flow_has_every_packet_and_what_was_sent_again_was_lost(
     folder: Path, qlog: dict[str, Any]
 ) -> None:
     logged, plain = qlog["traces"]

@@ -92,7 +92,7 @@ def test_losses_jitter_and_reordering_come_out_as_plain_numbers() -> None:
     assert link["reorder"] == {"share": 0.01, "delay_ns": 10_000_000}
 
 
-def test_the_bdp_of_a_time_line_is_that_of_its_greatest_rate_and_of_a_trace_the_mean() -> None:
+def test_the_bdp_is_of_a_time_lines_greatest_rate_and_of_a_traces_mean() -> None:
     line = [["0 s", "10 Mbit/s"], ["1 s", "20 Mbit/s"], ["2 s", "0 bit/s"], ["3 s", "1 Mbit/s"]]
     resolved = experiment(rates=line).resolve().links[0]
     assert resolved.queue == "100 kB", "20 Mbit/s over 40 ms"
@@ -194,7 +194,7 @@ def test_a_token_bucket_s_first_depth_is_part_of_what_a_link_could_send() -> Non
     assert 0.95 < metrics.utilisation(result)["utilisation"].item() <= 1
 
 
-def test_a_reroute_moves_the_round_trip_time_and_what_is_under_way_keeps_its_route() -> None:
+def test_a_reroute_moves_the_round_trip_time_but_not_what_is_under_way() -> None:
     rerouted = experiment(rate="20 Mbit/s", reroutes=[["4 s", "60 ms"], ["8 s", "10 ms"]])
     idle = [Flow(cc="cubic", app_rate="1 Mbit/s")]
     series = dumbbell.run(rerouted.replace(duration="12 s", flows=idle)).series

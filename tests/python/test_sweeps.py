@@ -359,7 +359,7 @@ def test_runs_with_pauses_are_named_after_their_pauses() -> None:
     assert len(set(names)) == 3
 
 
-def test_a_sweep_that_is_there_is_not_run_again_and_an_extended_one_runs_what_is_new(
+def test_a_finished_sweep_is_not_run_again_and_an_extended_one_runs_the_rest(
     swept: Swept, tmp_path: Path
 ) -> None:
     first = run_sweep(sweep(GRID), tmp_path, seeds=3)

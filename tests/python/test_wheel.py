@@ -49,7 +49,12 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     pins.write_text("\n".join(re.findall(r"^[\w.-]+==[^\\\n]+", lock, flags=re.MULTILINE)))
     words = "-m pip install --quiet --constraint"
     command: list[str | Path] = [home / "bin/python", *words.split(), pins, wheel]
-    subprocess.run(command, env=bare(home / "bin"), check=True)
+    done = subprocess.run(
+        command, env=bare(home / "bin"), stderr=subprocess.PIPE, text=True, check=False
+    )
+    if done.returncode and "connection broken by" in done.stderr:
+        pytest.skip("pip cannot reach the package index, which has what the wheel needs")
+    assert done.returncode == 0, done.stderr
     return home / "bin"
 
 
@@ -60,7 +65,7 @@ def bare(commands: Path) -> dict[str, str]:
     return settings | {"PATH": str(commands), "HOME": str(commands.parent), "COLUMNS": "80"}
 
 
-def test_the_first_table_and_figure_take_less_than_a_minute(
+def test_the_wheel_alone_gives_a_first_table_and_a_first_figure(
     installed: Path, tmp_path: Path
 ) -> None:
     start = time.perf_counter()
@@ -86,17 +91,20 @@ def test_the_first_table_and_figure_take_less_than_a_minute(
     assert (tmp_path / "first.pdf").read_bytes().startswith(b"%PDF")
 
 
-def test_every_part_of_the_wheel_is_in_it(wheel: Path) -> None:
+def test_the_wheel_has_every_file_of_the_package_and_the_licences(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
-    for part in ("python/dumbbell/**/*.toml", "python/dumbbell/**/*.j2", "python/dumbbell/**/*.o"):
-        files = [str(path.relative_to(ROOT / "python")) for path in ROOT.glob(part)]
-        assert files
-        assert names.issuperset(files)
+    listed = subprocess.run(
+        ["git", "ls-files", "dumbbell"], cwd=ROOT / "python", capture_output=True, check=True
+    )
+    files = set(listed.stdout.decode().split())
+    assert len(files) > 100
+    assert files - names == set()
     assert {name.rpartition("/")[2] for name in names} >= {
         "LICENSE-APACHE",
         "LICENSE-MIT",
         "LICENSE-GPL-2.0",
+        "THIRD-PARTY-LICENSES",
         "uPlot.LICENSE",
-        "py.typed",
+        "lab.LICENSE",
     }

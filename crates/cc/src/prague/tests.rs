@@ -116,7 +116,7 @@ fn each_of_two_recoveries_without_a_pause_halves_the_window() {
 }
 
 #[test]
-fn packets_leave_at_the_window_per_round_trip_in_bursts_of_a_quarter_millisecond() {
+fn packets_leave_at_a_window_per_rtt_in_bursts_of_a_quarter_millisecond() {
     let (mut prague, path) = settled(83.4, 10);
     prague.update_pacing_rate(&path);
     let rate = prague.control().pacing_rate.expect("it is paced").bytes_per_sec();
