@@ -245,7 +245,9 @@ def test_a_marker_at_the_last_sample_stays_there_when_rounded() -> None:
         figure, [[axes]] = figures.panels()
         figures.windows(axes, series)
         figures.svg(figure)
-    assert axes.lines[3].get_markevery()[-1] == len(t) - 1
+    places = axes.lines[3].get_markevery()
+    assert isinstance(places, list)
+    assert places[-1] == len(t) - 1
 
 
 def drawn() -> str:
