@@ -82,7 +82,7 @@ def draw_of_paper(paper: str, figure: str, width: str, folders: Path, image: Pat
 
 
 def shoot(page: Path, image: Path, height: int) -> None:
-    """Takes a picture of a page in Chromium, 880 pixels wide, in few colours."""
+    """Takes a picture of a page in Chromium, 880 pixels wide, in 256 colours."""
     options = (
         "--headless --no-sandbox --disable-gpu --hide-scrollbars --disable-background-networking"
     )
@@ -98,7 +98,8 @@ def shoot(page: Path, image: Path, height: int) -> None:
             stderr=subprocess.DEVNULL,
         )
     picture = Image.open(image).convert("RGB")
-    picture.quantize(64).save(image, optimize=True)
+    # The usual method, median cut, gives small areas, such as those of legends, other colours.
+    picture.quantize(256, Image.Quantize.MAXCOVERAGE).save(image, optimize=True)
 
 
 def main() -> None:

@@ -55,11 +55,12 @@ def main() -> None:
 
 
 def shoot(browser: Browser, name: str, part: tuple[int, int, int, int]) -> None:
-    """Takes a picture of a part of the page, in few colours."""
+    """Takes a picture of a part of the page, in 256 colours."""
     path = FIGURES / name
     browser.screenshot(path, height=HEIGHT)
     picture = Image.open(path).convert("RGB").crop(part)
-    picture.quantize(64).save(path, optimize=True)
+    # The usual method, median cut, gives small areas, such as those of legends, other colours.
+    picture.quantize(256, Image.Quantize.MAXCOVERAGE).save(path, optimize=True)
 
 
 if __name__ == "__main__":

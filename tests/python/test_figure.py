@@ -246,6 +246,16 @@ def test_flows_of_other_algorithms_that_lie_behind_are_in_the_legend(result: Pat
         assert sum(text.startswith("other") for text in shown) == more
 
 
+def test_a_result_that_lies_behind_may_have_any_name(result: Path) -> None:
+    run = Result.load(result)
+    with figures.styled():
+        drawn = draw(run, "throughputs", beside={"_the $old$": run})
+    legend = drawn.axes[0].get_legend()
+    assert legend is not None
+    shown = [text.get_text() for text in legend.get_texts()]
+    assert figures.named("_the $old$") in shown
+
+
 @pytest.mark.parametrize("suffix", ["jpg", "EPS", "webp"])
 def test_a_picture_of_another_format_is_refused(result: Path, suffix: str) -> None:
     with pytest.raises(DumbbellError, match=r"is not possible; write \.svg, \.png or \.pdf"):

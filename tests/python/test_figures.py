@@ -17,7 +17,7 @@ from dumbbell import _core, figures
 from dumbbell.figures import room, spread
 from dumbbell.figures.scatter import throughput_over_delay
 from dumbbell.figures.style import INK, PAPER
-from dumbbell.figures.timeline import states_of
+from dumbbell.figures.timeline import STATES, states_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -233,6 +233,23 @@ def test_a_flow_with_a_single_sample_is_a_dot() -> None:
     assert (short.get_label(), short.get_marker()) == ("short", "s")
 
 
+def test_a_marker_at_the_last_sample_stays_there_when_rounded() -> None:
+    least = 2.0**-52
+    begin, end = 1.5 * least, 1 + 3 * least
+    assert begin + (end - begin) > end
+    t = [begin, *np.linspace(0.1, 0.9, 8).tolist(), end]
+    series = pl.concat(
+        pl.DataFrame({"name": name, "cc": "cubic", "t": t, "cwnd": 2.0}) for name in "abcd"
+    )
+    with figures.styled():
+        figure, [[axes]] = figures.panels()
+        figures.windows(axes, series)
+        figures.svg(figure)
+    places = axes.lines[3].get_markevery()
+    assert isinstance(places, list)
+    assert places[-1] == len(t) - 1
+
+
 def drawn() -> str:
     series = pl.DataFrame(
         {"name": ["a", "a"], "cc": ["reno", "reno"], "t": [0.0, 1.0], "cwnd": [1.0, 2.0]}
@@ -271,6 +288,13 @@ def test_states_are_bands_with_a_legend_of_those_there_are() -> None:
     assert legend is not None
     assert [entry.get_text() for entry in legend.get_texts()] == ["STARTUP", "DRAIN", "CRUISE"]
     assert len(text) > 1000
+
+
+def test_states_that_follow_each_other_differ_in_lightness() -> None:
+    colours = dict(STATES)
+    cycle = ("DOWN", "CRUISE", "REFILL", "UP", "DOWN")
+    for one, other in pairwise(cycle):
+        assert contrast(colours[one], colours[other]) > 1.3
 
 
 def test_states_are_those_of_bbr_or_c4_by_the_algorithm() -> None:
@@ -368,6 +392,15 @@ def test_lines_of_one_algorithm_with_other_options_look_different() -> None:
     lines = axes.get_lines()
     assert len({(line.get_linestyle(), line.get_fillstyle()) for line in lines}) == 3
     assert len({line.get_color() for line in lines}) == 1
+
+
+def test_groups_stand_out_from_white_and_their_distributions_have_markers() -> None:
+    with figures.styled():
+        _, [[axes]] = figures.panels()
+        spread.distributions(axes, {f"{n}": [1.0, 2.0] for n in range(7)}, of_algorithms=False)
+    lines = axes.get_lines()
+    assert len({line.get_marker() for line in lines}) == 7
+    assert min(contrast(str(line.get_color()), PAPER) for line in lines) >= 3.0
 
 
 def test_algorithms_of_ones_own_look_different_as_far_as_it_goes() -> None:

@@ -15,6 +15,7 @@ from lab_in_browser import (
     file_of,
     open_lab,
     open_link,
+    press_button,
     scripted,
     text,
 )
@@ -73,8 +74,9 @@ def open_pair(browser: Browser, folder: Path, a: str, b: str, *, width: int = 12
 def test_a_kept_scenario_stands_beside_the_changed_one(browser: Browser, folder: Path) -> None:
     open_lab(browser, folder, width=1280)
     click(browser, "Compare")
-    click(browser, "Keep this scenario as A")
+    press_button(browser, "Keep this scenario as A")
     browser.wait_for("document.querySelector('.pair')?.textContent.includes('are the same so far')")
+    assert browser.evaluate("document.activeElement.className") == "pair"
     choose(browser, "Algorithm of one", "reno")
     browser.wait_for(f"{BOTH} && !!document.querySelector('.differences')")
     assert cells(browser, ".differences") == [["flow.one.cc", "bbr3", "reno"]]
@@ -90,8 +92,9 @@ def test_a_kept_scenario_stands_beside_the_changed_one(browser: Browser, folder:
         f"{BOTH} && document.querySelector('.differences tbody')?.rows[0].cells[1].textContent"
         " === 'reno'"
     )
-    click(browser, "Drop A")
+    press_button(browser, "Drop A")
     browser.wait_for("!document.querySelector('.pair')")
+    assert browser.evaluate("document.activeElement.ariaLabel") == "Two scenarios"
     assert browser.complaints == []
 
 
@@ -160,8 +163,9 @@ def test_a_swap_of_large_scenarios_swaps_their_results(browser: Browser, folder:
     browser.complaints.clear()
     browser.open(page)
     browser.wait_for("document.querySelector('.status')?.textContent.includes('packets')")
-    click(browser, "Run")
+    press_button(browser, "Run")
     browser.wait_for(DONE)
+    assert browser.evaluate("document.activeElement.ariaLabel") == "Runs"
     click(browser, "Compare")
     click(browser, "Keep this scenario as A")
     browser.wait_for(BOTH)

@@ -9,6 +9,7 @@ import pytest
 from lab_in_browser import MARKS, TWO, choose, click, numbers, open_lab, table, text
 
 from dumbbell import Experiment, metrics, run
+from dumbbell.display import alike
 from dumbbell.engine.compare import achieved
 from dumbbell.metrics.intervals import Estimate
 from dumbbell.results.summary import Summary, summary_tables
@@ -111,6 +112,16 @@ def test_over_udp_packets_are_lost_and_none_is_retransmitted(
     assert rows["download"]["Lost (%)"] == "\N{EN DASH}"
     assert (numbers(rows["call"]["Lost (%)"])[0] or 0) > 1
     assert_same_flows(browser, run(Experiment.parse(LOSSY)))
+
+
+def test_small_numbers_have_the_decimals_of_the_command_s(browser: Browser, folder: Path) -> None:
+    toml = LOSSY.replace("12 Mbit/s", "10 kbit/s").replace('"10 Mbit/s"', '"20 Mbit/s"')
+    open_lab(browser, folder, toml)
+    rates = metrics.summary(run(Experiment.parse(toml)))["throughput"] / 1e6
+    rows = table(browser, "[aria-label=Flows]").values()
+    shown = [cells["Throughput (Mbit/s)"] for cells in rows]
+    assert shown == list(map(alike(rates), rates))
+    assert "0.01" in shown
 
 
 def test_flows_that_ended_in_the_warm_up_do_not_count_together(

@@ -15,6 +15,7 @@ from lab_in_browser import (
     file_of,
     open_lab,
     open_link,
+    press_button,
     scripted,
     text,
 )
@@ -135,10 +136,11 @@ def test_a_first_own_algorithm_is_a_click_away(browser: Browser, folder: Path, b
     open_lab(browser, folder)
     choose(browser, "as a", base)
     browser.evaluate("new Promise(done => requestAnimationFrame(() => setTimeout(done)))")
-    click(browser, "Write an algorithm")
+    press_button(browser, "Write an algorithm")
     browser.wait_for(f"document.querySelector('.tables').textContent.includes('Mine') && {DONE}")
     assert "own.js:Mine" in file_of(browser)
-    assert f"class Mine extends {base}" in text(browser, ".scenario")
+    assert f"class Mine extends {base}" in text(browser, ".file")
+    assert browser.evaluate("document.activeElement.ariaLabel") == "Your algorithm"
     if AXE.is_file():
         assert serious(browser) == []
 

@@ -312,17 +312,34 @@ def test_a_double_click_shows_all_of_a_run_whose_windows_end_earlier(
     browser.wait_for("!location.hash.includes('&zoom=')")
 
 
+def test_no_zoom_is_shorter_than_ticks_can_show(browser: Browser, folder: Path) -> None:
+    open_link(browser, folder, Shared(TWO), "&tab=toString&zoom=3-3.0000000000000004")
+    browser.wait_for(DONE)
+    assert text(browser, "[role=tab][aria-selected=true]") == "Run"
+    zoom_in = "document.querySelector('[aria-label=\"Zoom in\"]').click()"
+    browser.evaluate(
+        f"(async () => {{ for (let i = 0; i < 60; i++) {{ {zoom_in};"
+        "await new Promise(done => setTimeout(done, 5)); } })()"
+    )
+    browser.wait_for("location.hash.includes('&zoom=') && !location.hash.endsWith('=3-3')")
+    begin, end = map(float, browser.evaluate("location.hash.split('&zoom=')[1]").split("-"))
+    assert end - begin == pytest.approx(6 / 1e4, rel=0.01)
+    assert browser.complaints == []
+
+
 def largest_mark(drawing: str) -> float:
     """The largest number on the y axis of a saved figure."""
     return max(map(float, re.findall(r'text-anchor="end">([\d.]+)<', drawing)))
 
 
 def test_a_long_run_is_saved_as_its_panel_shows_it(browser: Browser, folder: Path) -> None:
-    long = TWO.replace('"6 s"', '"70 s"\nsample = "1 ms"\ninternals = false', 1)
+    long = TWO.replace('"6 s"', '"100 s"\nsample = "1 ms"\ninternals = false', 1)
     open_lab(browser, folder, long.replace("10 Mbit/s", "2 Mbit/s"))
     button = "[data-panel=windows] + .save button"
     whole = saved(browser, folder / "whole", f"{button}:first-child").read_text()
     assert whole.count('fill="none"') == 2
+    labels = re.findall(r'x="([\d.]+)" y="[\d.]+" text-anchor="middle">([^<]+)<', whole)
+    assert max(float(at) + 3.5 * len(label) for at, label in labels) < 720
     assert saved(browser, folder / "picture", f"{button}:last-child").stat().st_size > 1000
     link = browser.evaluate("location.href.split('&')[0]")
     browser.call("Page.navigate", url="about:blank")

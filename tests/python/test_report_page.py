@@ -398,6 +398,40 @@ def test_the_heat_map_of_a_sweep_shows_what_is_chosen(browser: Browser, sweep: P
     assert browser.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
+@needs_chromium
+def test_a_mean_of_a_heat_map_has_no_point_left_out(browser: Browser, tmp_path: Path) -> None:
+    loads, queues = '["poisson(load=0.2)", "poisson(load=2)"]', '["1 BDP", "2 BDP"]'
+    axes = f'"flow.web.arrivals" = {loads}\n"link.bottleneck.queue" = {queues}\n'
+    flow = 'name = "web"\ncc = "reno"\nsizes = "exponential(mean=100 kB)"\n'
+    text = PAIR.partition("[[flow]]")[0].replace("12 s", "8 s").replace("seeds = 2\n", "")
+    file = tmp_path / "web.toml"
+    file.write_text(f"{text}[[flow]]\n{flow}[sweep]\n{axes}")
+    swept = dumbbell.sweep(file, out=tmp_path / "web", seeds=1)
+    few, many = (
+        swept.runs["completion_p99"].to_list()[:2],
+        swept.runs["completion_p99"].to_list()[2:],
+    )
+    assert max(few) < min(many) == math.inf
+    browser.complaints.clear()
+    browser.open(write_report(tmp_path / "web"))
+    browser.wait_for("document.querySelector('.heat').dataset.drawn")
+
+    def shown(axis: str) -> list[str]:
+        for choice, value in (("Metric", "completion_p99"), ("across", axis), ("down", axis)):
+            browser.evaluate(
+                f"(s => {{ s.value = '{value}'; s.dispatchEvent(new Event('change')); }})"
+                f"(document.querySelector('[data-choice={choice}] select'))"
+            )
+        cells = "[...document.querySelectorAll('.cells td')].map(x => x.textContent)"
+        texts: list[str] = browser.evaluate(cells)
+        return texts
+
+    first, second = shown("arrivals")
+    assert float(first.replace(",", "")) == pytest.approx(1e3 * sum(few) / 2, rel=0.01)
+    assert [second, *shown("queue")] == ["\N{EM DASH}"] * 3
+    assert browser.complaints == []
+
+
 def means(runs: pl.DataFrame, metric: str) -> list[float]:
     """The mean of a metric at every point, in their order."""
     by_point = runs.group_by("point", maintain_order=True).agg(pl.col(metric).mean())

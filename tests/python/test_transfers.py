@@ -167,6 +167,18 @@ def test_a_sweep_shows_completion_times_and_draws_what_is_known(tmp_path: Path) 
         draw(swept.folder, "lines", metric="queueing_delay")
 
 
+def test_a_figure_whose_every_mean_is_infinite_is_refused(tmp_path: Path) -> None:
+    text = TEXT.replace("seeds = 2\n", "").replace("load=0.3", "load=1.1").replace("20 s", "8 s")
+    rates, queues = '["3 Mbit/s", "5 Mbit/s"]', '["1 BDP", "2 BDP"]'
+    axes = f'"link.bottleneck.rate" = {rates}\n"link.bottleneck.queue" = {queues}\n'
+    (tmp_path / "web.toml").write_text(f"{text}[sweep]\n{axes}")
+    swept = dumbbell.sweep(tmp_path / "web.toml", out=tmp_path / "out", seeds=3)
+    for kind in ("heat", "lines"):
+        with pytest.raises(DumbbellError, match="of 12 runs are too short for completion_p99, at"):
+            draw(swept.folder, kind, metric="completion_p99")
+    draw(swept.folder, "heat", metric="completion_p50")
+
+
 def test_responsiveness_of_an_idle_path_is_its_round_trips_per_minute() -> None:
     # draft-ietf-ippm-responsiveness: 60 s over the round-trip time, 40 ms and the transmission of
     # packets of 52 and 53 bytes at 20 Mbit/s.

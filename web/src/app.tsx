@@ -164,7 +164,7 @@ export function App({ first, view: opened, embedded, complaint: told }: Props) {
       {complaint && <p class="problems" role="alert">{complaint}</p>}
       {sharing && <Share source={source} view={view} checked={lab.valid} outputs={runs?.outputs ?? []} close={close} />}
       <main>
-        <Scenario lab={lab} embedded={embedded} />
+        <Scenario lab={lab} />
         <div class="outcome">
           <Tabs tab={tab} choose={(tab) => show({ tab })} />
           <div id="outcome" role="tabpanel" aria-labelledby={`tab-${tab}`}>
@@ -173,6 +173,7 @@ export function App({ first, view: opened, embedded, complaint: told }: Props) {
             {tab === "watch" && <Watching lab={lab} dark={dark} view={view} show={show} />}
           </div>
         </div>
+        <File lab={lab} embedded={embedded} />
       </main>
       <footer class="soft small">
         The simulator of dumbbell {lab.facts?.version}, in this page: the same file gives the same numbers as <code>dumbbell run</code>.
@@ -192,21 +193,29 @@ function Colours({ theme, change }: { theme: Theme; change: (theme: Theme) => vo
   );
 }
 
-/** The scenario as a form and as a file, and what the engine says of it. */
-function Scenario({ lab, embedded }: { lab: Lab; embedded: boolean }) {
+/** The scenario as a form, and what the engine says of it. */
+function Scenario({ lab }: { lab: Lab }) {
   const { source, problems, facts, setSource } = lab;
   const change = (toml: string): void => setSource({ ...source, toml });
   return (
     <div class="scenario">
       <Form text={source.toml} own={algorithmsOf(source.code)} checked={lab.latest} problems={problems} facts={facts} change={change} />
       <Status outcome={lab} trusted={lab.trusted} />
-      <details open={!embedded}>
-        <summary>The file</summary>
-        <Editor label="Experiment file (TOML)" text={source.toml} facts={facts} problems={problems} change={change} />
-        <Traces source={source} change={setSource} />
-        <OwnCode source={source} change={setSource} />
-      </details>
     </div>
+  );
+}
+
+/** The scenario as a file, with the traces and the code that it names. */
+function File({ lab, embedded }: { lab: Lab; embedded: boolean }) {
+  const { source, problems, facts, setSource } = lab;
+  const change = (toml: string): void => setSource({ ...source, toml });
+  return (
+    <details class="file" open={!embedded}>
+      <summary>The file</summary>
+      <Editor label="Experiment file (TOML)" text={source.toml} facts={facts} problems={problems} change={change} />
+      <Traces source={source} change={setSource} />
+      <OwnCode source={source} change={setSource} />
+    </details>
   );
 }
 

@@ -1,9 +1,24 @@
 /** What goes on: problems of the file, progress of the runs, what they took. */
 
+import { useFocusKept } from "./focus";
 import { many } from "./results/format";
 import type { Outcome } from "./state";
 
-export function Status({ outcome, trusted }: { outcome: Outcome; trusted: boolean }) {
+interface Props {
+  outcome: Outcome;
+  trusted: boolean;
+}
+
+export function Status(props: Props) {
+  const group = useFocusKept<HTMLDivElement>();
+  return (
+    <div ref={group} tabIndex={-1} class="runs" role="group" aria-label="Runs">
+      {said(props)}
+    </div>
+  );
+}
+
+function said({ outcome, trusted }: Props) {
   const { share, failure, problems, waits, valid, runs } = outcome;
   if (problems.length) {
     return (
@@ -22,7 +37,7 @@ export function Status({ outcome, trusted }: { outcome: Outcome; trusted: boolea
   if (failure) return <p class="problems" role="alert">{failure}</p>;
   if (share !== null) {
     return (
-      <p class="status" role="status">
+      <p class="status" role="status" key="runs">
         <progress value={share} max={1} aria-label="Runs" /> {Math.round(share * 100)} %
         <button type="button" onClick={outcome.cancel}>
           Cancel
@@ -33,7 +48,7 @@ export function Status({ outcome, trusted }: { outcome: Outcome; trusted: boolea
   if (waits && valid) {
     const packets = valid.work * valid.experiment.seeds.length;
     return (
-      <p class="status" role="status">
+      <p class="status" role="status" key="waits">
         <button type="button" class="main" onClick={outcome.run}>
           Run
         </button>{" "}

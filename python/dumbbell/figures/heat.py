@@ -76,8 +76,7 @@ def heat_map(
         i, j = places[1][row[y]], places[0][row[x]]
         grid[i, j] = high if row[value] is None else row[value]
         if text:
-            is_light = _luminance(shades(norm(grid[i, j]))) > _MIDDLE
-            _write(axes, j, i, text(row), "#000000" if is_light else "#fffffe")
+            _write(axes, j, i, text(row), ink_on(shades(norm(grid[i, j]))))
     image = axes.imshow(grid, shades, norm, aspect="auto", interpolation="none", origin="lower")
     for axis, settings, name, most in (
         (axes.xaxis, columns, names[0], _MOST_COLUMNS),
@@ -108,6 +107,11 @@ def heat_dots(
     norm = LogNorm() if logarithmic else Normalize()
     at = points.sort(x, y).select(x, y, value).to_numpy().T
     return axes.scatter(at[0], at[1], size, at[2], cmap=SHADES, norm=norm, linewidths=0)
+
+
+def ink_on(shade: tuple[float, ...]) -> str:
+    """The colour of text on a shade: black or white, what has more contrast."""
+    return "#000000" if _luminance(shade) > _MIDDLE else "#fffffe"
 
 
 def _luminance(colour: tuple[float, ...]) -> float:

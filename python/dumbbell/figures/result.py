@@ -232,6 +232,7 @@ def _algorithms(run: SampledRuns) -> list[tuple[str, str]]:
 
 def _pale(axes: Axes, label: str, *, each: bool) -> None:
     """Makes lines wide and pale, with an entry in the legend for `each`, or one for all of them."""
+    label = figures.named(label)
     for line in axes.lines:
         own = str(line.get_label())
         shown = f"{label}: {own}" if each and not own.startswith("_") else "_nolegend_"

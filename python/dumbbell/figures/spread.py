@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 from matplotlib.patches import Ellipse
 
-from dumbbell.figures.style import INK, PAPER, Style, named, styles_of
+from dumbbell.figures.style import COLOURS, INK, PAPER, Style, named, styles_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 Values = TypeVar("Values")
 
 _MARKERS: Final = "osD^vP*X<>"
-_SHADES: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#6b7078")
+_SHADES: Final = tuple(
+    COLOURS[name] for name in ("blue", "vermillion", "green", "purple", "orange", "sky", "grey")
+)
 MOST_GROUPS: Final = len(_SHADES)  # more groups than this do not have a colour each
 _DASHES: Final = ("-", "--", "-.", ":")  # of groups that share a colour, such as two of one cc
 _LEAST: Final = 0.05  # the share of the largest value that an axis has at least
@@ -87,7 +89,8 @@ def distributions(
 ) -> None:
     """Draws the share of runs at or below a value (an empirical CDF)."""
     for style, before, values in _looks(groups, of_algorithms):
-        axes.ecdf(values, **_line(style, before))
+        look = _line(style, before) | _mark(style, before)
+        axes.ecdf(values, markevery=0.15, **look)
     axes.set_ylim(0, 1)
     axes.margins(x=0.02)
 
@@ -122,7 +125,7 @@ def delay_ellipses(
         axes.plot(*at.T, linestyle="", marker=".", markersize=2.5, color=colour, alpha=0.5)
         look = _line(style, before) | _mark(style, before) | {"linestyle": ""}
         axes.plot(x, y, markersize=6, clip_on=False, **look)
-        axes.annotate(label, (x, y), (4, 4), textcoords="offset points", fontsize=7, color=colour)
+        axes.annotate(label, (x, y), (4, 4), textcoords="offset points", fontsize=7, color=INK)
         if len(points) > 2:
             sizes, directions = np.linalg.eigh(np.cov(at.T))
             width, height = 2 * np.sqrt(np.maximum(sizes, 0))

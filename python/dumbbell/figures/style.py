@@ -68,11 +68,14 @@ class Style:
 
 
 _SAID: Final = tomllib.loads(Path(__file__).with_name("styles.toml").read_text("utf-8"))
+COLOURS: Final[dict[str, str]] = _SAID["colours"]
+"""The colours of algorithms and groups by their names."""
+
 _STYLES: Final = {
-    cc: Style(its["label"], _SAID["colours"][its["colour"]], its["marker"])
+    cc: Style(its["label"], COLOURS[its["colour"]], its["marker"])
     for cc, its in _SAID["algorithms"].items()
 }
-OTHERS: Final = [(_SAID["colours"]["orange"], "v"), (_SAID["colours"]["brown"], "P"), (FAINT, "X")]
+OTHERS: Final = [(COLOURS["orange"], "v"), (COLOURS["brown"], "P"), (FAINT, "X")]
 """Colours and markers of algorithms without a style of their own."""
 
 

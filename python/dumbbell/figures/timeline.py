@@ -38,11 +38,11 @@ BBR: Final = {
     2: ("PROBE_BW", "#9fd3c0"),
     3: ("PROBE_RTT", INK),
     4: ("UP", "#e69f00"),
-    5: ("DOWN", "#56b4e9"),
+    5: ("DOWN", "#8c564b"),
     6: ("CRUISE", "#cfe8df"),
     7: ("REFILL", "#cc79a7"),
 }
-"""BBR's states by their number: name and colour."""
+"""BBR's states by their number: name and colour; neighbours differ in lightness too."""
 
 C4: Final = {
     0: ("INITIAL", "#d55e00"),
@@ -123,7 +123,9 @@ def _spaced(t: np.ndarray, rank: int) -> list[int]:
         return list(range(len(t)))
     rounds, place = divmod(rank, 4)
     places = (np.arange(_MARKS) + (place + 1 - rounds % 4 / 4) / 4) / _MARKS
-    return list(map(int, np.searchsorted(t, t[0] + places * (t[-1] - t[0]))))
+    found = np.searchsorted(t, t[0] + places * (t[-1] - t[0]))
+    # Rounding may put the last place behind the last point.
+    return list(map(int, np.minimum(found, len(t) - 1)))
 
 
 def legend(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,7 +13,7 @@ from matplotlib.colors import to_hex
 from dumbbell import metrics
 from dumbbell.display import Cell, Column, Table, format_settings
 from dumbbell.figures import labelled, style_of
-from dumbbell.figures.heat import SHADES
+from dumbbell.figures.heat import SHADES, ink_on
 from dumbbell.report.series import pack, short
 from dumbbell.results.summary import MEANS, means
 from dumbbell.sweeps.chart import holds_algorithms, share_column
@@ -93,16 +94,26 @@ def _points(dataset: Dataset, runs: pl.DataFrame) -> dict[str, Any]:
     found = runs.group_by("point", maintain_order=True).agg(
         pl.col(names).first(), pl.col(list(shown)).mean()
     )
-    shades = mpl.colormaps[SHADES]
+    shades = [mpl.colormaps[SHADES](step / 31) for step in range(32)]
     return {
         "axes": {name: _axis(found[name], dataset.axes[name]) for name in names},
         "metrics": [
             {"name": name, "label": column.heading, "decimals": column.decimals}
             for name, column in shown.items()
         ],
-        "points": {n: short((found[n] * one.scale).to_numpy()) for n, one in shown.items()},
-        "shades": [to_hex(shades(step / 31)) for step in range(32)],
+        "points": {name: _packed(found[name] * one.scale) for name, one in shown.items()},
+        "shades": [to_hex(shade) for shade in shades],
+        "inks": [ink_on(shade) for shade in shades],
     }
+
+
+def _packed(means: pl.Series) -> list[float | str | None]:
+    """Means as a page has them: "Infinity" is one that some run is too short for."""
+    values = means.to_numpy()
+    return [
+        "Infinity" if value == math.inf else few
+        for value, few in zip(values, short(values), strict=True)
+    ]
 
 
 def _axis(column: pl.Series, axis: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from matplotlib.ticker import LogLocator, NullFormatter
 
 from dumbbell import figures
 from dumbbell.display import Column, common_unit, format_setting
-from dumbbell.errors import ExperimentError, ResultError, unknown
+from dumbbell.errors import DumbbellError, ExperimentError, ResultError, unknown
 from dumbbell.figures import FAINT, room, spread
 from dumbbell.metrics import means_over_seeds, over_flows
 from dumbbell.metrics.intervals import LEAST
@@ -90,6 +90,14 @@ class Chart:
         values = self._places(drawn).agg(pl.col(*self.axes).n_unique())
         return [n for n in self.axes if n not in drawn and (values[n] > 1).any()]
 
+    def refuse_infinite(self, *drawn: str | None) -> None:
+        """Refuses a figure of means by the axes `drawn` if all of them are infinite."""
+        means = self._places(drawn).agg(pl.col(VALUE).mean())[VALUE]
+        if not means.is_finite().any():
+            infinite = self.runs[VALUE].is_infinite().sum()
+            problem = f"{infinite} of {self.runs.height} runs are too short for {self.metric}"
+            raise DumbbellError(f"{problem}, at least one at every point; make them longer")
+
     def _places(self, drawn: Iterable[str | None]) -> GroupBy:
         """The runs at each place in a figure by the axes `drawn`."""
         place = pl.struct(pl.lit(0), *dict.fromkeys(filter(None, drawn)))
@@ -140,6 +148,7 @@ class Chart:
 
         An axis of text has its values in their order, and no lines between them.
         """
+        self.refuse_infinite(x, self.by)
         unit, places = self.axes[x]["unit"], self.runs[x].unique(maintain_order=True).to_list()
         at = {place: number if unit is None else place for number, place in enumerate(places)}
         lines = {}

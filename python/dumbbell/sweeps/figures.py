@@ -169,6 +169,7 @@ def _heat_axes(axes: list[str], x: str | None, y: str | None) -> tuple[str, str]
 def _heat(chart: Chart, plan: pl.DataFrame, x: str, y: str, width: float) -> Figure:
     """The mean of a metric over two axes: a heat map where they make a grid, else dots."""
     _refuse_mixed(chart, "a heat map", x=x, y=y)
+    chart.refuse_infinite(x, y)
     cells = chart.runs.group_by(maintain_order=True, x=x, y=y).agg(
         value=pl.col(VALUE).mean() * chart.column.scale, runs=pl.len()
     )

@@ -2,6 +2,7 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { Cancelled } from "../engine/client";
+import { useFocusKept } from "../focus";
 import { isValid, type Output, type Source, type Valid } from "../engine/protocol";
 import { setKey } from "../scenario/text";
 import { engine, runAll } from "../runs";
@@ -112,8 +113,9 @@ export function Algorithms({ checked, source, algorithms, flow, replace, choose 
   const waits = packets > AT_ONCE && started !== source;
   const [rows, failure] = useRows(source, at, compared, waits);
   const left = compared.filter((cc) => !(cc in rows)).length;
+  const section = useFocusKept<HTMLElement>();
   return (
-    <section class="compare" aria-label="Algorithms on this path">
+    <section ref={section} tabIndex={-1} class="compare" aria-label="Algorithms on this path">
       <div class="row">
         {checked.names.length > 1 && (
           <label>

@@ -2,7 +2,7 @@
 
 import type { ComponentChildren } from "preact";
 import { columnsOf, lookOf, type Column } from "../results/columns";
-import { alike } from "../results/format";
+import { estimates, type Written } from "../results/format";
 import { mean, summarise, type Estimate, type Summary } from "../results/metrics";
 import { dotOf } from "../results/panels";
 import { FlowName, FLOWS, flowsOf, groupsOf, LINKS, TRANSFERS, transfersIn, type Group } from "../results/table";
@@ -67,14 +67,14 @@ function difference([a, b]: Map<number, number>[]): Estimate {
   return mean([...(a ?? [])].flatMap(([seed, value]) => (b?.has(seed) ? [(b.get(seed) ?? NaN) - value] : [])));
 }
 
-function Cell({ estimate: { value, half }, format, sign }: { estimate: Estimate; format: (value: number) => string; sign?: boolean }) {
-  const isSure = sign && half < Math.abs(value);
-  const size = format(Math.abs(value));
-  const text = !sign || !/[1-9]/.test(size) ? format(value).replace(/^-(?=[0.]*$)/, "") : `${value > 0 ? "+" : "−"}${size}`;
+function Cell({ estimate, write, sign }: { estimate: Estimate; write: Written; sign?: boolean }) {
+  const { value, half } = write(estimate);
+  const isSure = sign && estimate.half < Math.abs(estimate.value);
+  const text = sign && /^[^−]*[1-9]/.test(value) ? `+${value}` : value;
   return (
     <td class="number">
       {isSure ? <b>{text}</b> : text}
-      {half > 0 && <span class="soft small"> ±{format(half)}</span>}
+      {half && <span class="soft small"> ±{half}</span>}
     </td>
   );
 }
@@ -100,14 +100,15 @@ export function Numbers({ a, b }: { a: Runs; b: Runs }) {
               </tr>
               {lines.map(({ title, unit, decimals, sides }) => {
                 const found = sides.map((values) => mean([...values.values()]));
-                const format = alike(found.map(({ value }) => value), decimals);
+                const more = difference(sides);
+                const write = estimates([...found, more], decimals);
                 return (
                   <tr key={title}>
                     <th scope="row">
                       {title} {unit && <span class="soft">({unit})</span>}
                     </th>
-                    {found.map((estimate, side) => <Cell key={side} estimate={estimate} format={format} />)}
-                    <Cell estimate={difference(sides)} format={format} sign />
+                    {found.map((estimate, side) => <Cell key={side} estimate={estimate} write={write} />)}
+                    <Cell estimate={more} write={write} sign />
                   </tr>
                 );
               })}

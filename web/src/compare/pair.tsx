@@ -5,6 +5,7 @@ import { Figure } from "../results/figure";
 import { Legend } from "../results/legend";
 import { panelsOf, type Panel } from "../results/panels";
 import { zoomOf, ZoomTools } from "../results/zoom";
+import { useFocusKept } from "../focus";
 import type { Runs } from "../runs";
 import type { View } from "../share/link";
 import { fileName } from "../share/share";
@@ -25,20 +26,23 @@ export interface Shown {
 
 export function Pair({ lab, ...shown }: Shown & { lab: Lab }) {
   const { source, arrange, beside, runs } = lab;
+  const section = useFocusKept<HTMLElement>();
   const keep = (): void => arrange({ ...source, beside: source.toml });
   if (!source.beside) {
     return (
-      <div class="row">
-        <button type="button" class="main" onClick={keep}>
-          Keep this scenario as A
-        </button>
-        <span class="soft">Then change it, or choose another one: that is B, and stands beside A.</span>
-      </div>
+      <section ref={section} tabIndex={-1} aria-label="Two scenarios">
+        <div class="row" key="first">
+          <button type="button" class="main" onClick={keep}>
+            Keep this scenario as A
+          </button>
+          <span class="soft">Then change it, or choose another one: that is B, and stands beside A.</span>
+        </div>
+      </section>
     );
   }
   return (
-    <section class="pair" aria-label="Two scenarios">
-      <div class="row">
+    <section ref={section} tabIndex={-1} class="pair" aria-label="Two scenarios">
+      <div class="row" key="both">
         <button type="button" onClick={() => arrange({ ...source, toml: source.beside, beside: source.toml })}>Swap A and B</button>
         <button type="button" onClick={keep}>Keep B as A</button>
         <button type="button" onClick={() => arrange({ ...source, beside: "" })}>Drop A</button>

@@ -10,6 +10,8 @@ import { logTicks, ticks } from "./ticks";
 
 const WIDTH = 720;
 const HEIGHT = 200;
+/** Half of the last label of a time axis has room here. */
+const RIGHT = 24;
 const ROW = 16;
 
 const escape = (text: string): string =>
@@ -72,7 +74,7 @@ export function svg(panel: Panel, view: View): string {
   const { drawn, rows } = keyOf(panel, shown, left + 16 + 7.5 * title.length);
   const top = 18 + ROW * rows;
   const share = (t: number): number => (panel.durations ? Math.log(t / begin) / Math.log(end / begin) : (t - begin) / (end - begin));
-  const x = (t: number): number => left + share(t) * (WIDTH - left - 12);
+  const x = (t: number): number => left + share(t) * (WIDTH - left - RIGHT);
   const marks = panel.durations ? logTicks(begin, end, 12) : ticks(begin, end, 8);
   const label = panel.durations ? timeText : moment;
   const y = (value: number): number => top + HEIGHT * (1 - value / most);
@@ -99,7 +101,7 @@ export function svg(panel: Panel, view: View): string {
     });
   } else {
     for (const value of ticks(0, most, 4)) {
-      parts.push(`<path d="M${left} ${y(value).toFixed(1)}H${WIDTH - 12}" stroke="#d5d9de"/><text x="${left - 6}" y="${(y(value) + 4).toFixed(1)}" text-anchor="end">${significant(value)}</text>`);
+      parts.push(`<path d="M${left} ${y(value).toFixed(1)}H${WIDTH - RIGHT}" stroke="#d5d9de"/><text x="${left - 6}" y="${(y(value) + 4).toFixed(1)}" text-anchor="end">${significant(value)}</text>`);
     }
     for (const curve of shown) {
       parts.push(range(panel.t, curve, x, y, span));

@@ -3,7 +3,7 @@
 import { useMemo } from "preact/hooks";
 import type { Output, Valid } from "../engine/protocol";
 import { columnsOf, lookOf, type Column } from "./columns";
-import { alike } from "./format";
+import { alike, estimates, type Written } from "./format";
 import { styleOf } from "./looks";
 import { dotOf } from "./panels";
 import type { LinkSummary } from "./links";
@@ -36,7 +36,7 @@ export function Cells<T>({ columns, rows, of = "" }: CellsProps<T>) {
   );
   const cells = used.map(({ key, scale, decimals }) => {
     const found = rows.map(({ values }) => mean(values.map((one) => (one[key] as number) * scale)));
-    return { found, format: alike(found.map(({ value }) => value), decimals) };
+    return { found, write: estimates(found, decimals) };
   });
   return (
     <table>
@@ -55,8 +55,8 @@ export function Cells<T>({ columns, rows, of = "" }: CellsProps<T>) {
         {rows.map(({ head }, row) => (
           <tr key={row}>
             <th scope="row">{head}</th>
-            {cells.map(({ found, format }, at) => (
-              <Cell key={at} estimate={found[row] as Estimate} format={format} />
+            {cells.map(({ found, write }, at) => (
+              <Cell key={at} {...write(found[row] as Estimate)} />
             ))}
           </tr>
         ))}
@@ -65,11 +65,11 @@ export function Cells<T>({ columns, rows, of = "" }: CellsProps<T>) {
   );
 }
 
-function Cell({ estimate: { value, half }, format }: { estimate: Estimate; format: (value: number) => string }) {
+function Cell({ value, half }: ReturnType<Written>) {
   return (
     <td class="number">
-      {format(value)}
-      {Number.isFinite(half) && half > 0 && <span class="soft small"> ±{format(half)}</span>}
+      {value}
+      {half && <span class="soft small"> ±{half}</span>}
     </td>
   );
 }

@@ -11,11 +11,22 @@ export interface Zoom {
   reset: () => void;
 }
 
+/** No part is shorter than this share of the run, as in reports: ticks need room between numbers. */
+const LEAST = 1e-4;
+
+/** A span that is as long as a part must be. */
+function wide([low, high]: [number, number], end: number): [number, number] {
+  const least = end * LEAST;
+  if (high - low >= least) return [low, high];
+  const begin = Math.min(Math.max((low + high - least) / 2, 0), end - least);
+  return [begin, begin + least];
+}
+
 /** The zoom of runs that end at a time, with the part that is shown; null for all. */
 export function zoomOf(end: number, zoomed: [number, number] | null, change: (zoomed: [number, number] | null) => void): Zoom {
-  const span: [number, number] = zoomed && zoomed[0] < end ? [zoomed[0], Math.min(zoomed[1], end)] : [0, end];
+  const span: [number, number] = zoomed && zoomed[0] < end ? wide([zoomed[0], Math.min(zoomed[1], end)], end) : [0, end];
   const set = ([from, to]: [number, number]): void => {
-    const [low, high] = [Math.max(from, 0), Math.min(to, end)];
+    const [low, high] = wide([Math.max(from, 0), Math.min(to, end)], end);
     change(low <= 0 && high >= end ? null : [low, high]);
   };
   return { span, end, isPart: zoomed !== null, set, reset: () => change(null) };

@@ -4,6 +4,7 @@ import { javascript } from "@codemirror/lang-javascript";
 import { useState } from "preact/hooks";
 import { classesOf } from "../engine/classes";
 import type { Source } from "../engine/protocol";
+import { useFocusKept } from "../focus";
 import { Editor } from "./editor";
 import { setKey } from "./text";
 
@@ -55,28 +56,30 @@ export const algorithmsOf = (code: string): string[] => classesOf(code).map((nam
 
 export function OwnCode({ source, change }: { source: Source; change: (source: Source) => void }) {
   const [base, setBase] = useState<Base>("WindowRule");
-  if (!source.code) {
-    const begin = (): void => change({ ...source, code: TEMPLATES[base], toml: setKey(source.toml, "flow", 0, "cc", "own.js:Mine") });
-    return (
-      <p class="row">
-        <button type="button" onClick={begin}>
-          Write an algorithm
-        </button>
-        <label>
-          as a{" "}
-          <select value={base} onChange={(event) => setBase(event.currentTarget.value as Base)}>
-            {Object.keys(TEMPLATES).map((name) => (
-              <option key={name}>{name}</option>
-            ))}
-          </select>
-        </label>
-      </p>
-    );
-  }
+  const group = useFocusKept<HTMLDivElement>();
+  const begin = (): void => change({ ...source, code: TEMPLATES[base], toml: setKey(source.toml, "flow", 0, "cc", "own.js:Mine") });
   return (
-    <details open>
-      <summary>Your algorithm: {algorithmsOf(source.code).join(", ") || "no class yet"}</summary>
-      <Editor label="Your algorithm (JavaScript)" text={source.code} extensions={javascript()} facts={null} problems={NONE} change={(code) => change({ ...source, code })} />
-    </details>
+    <div ref={group} tabIndex={-1} role="group" aria-label="Your algorithm">
+      {source.code ? (
+        <details open>
+          <summary>Your algorithm: {algorithmsOf(source.code).join(", ") || "no class yet"}</summary>
+          <Editor label="Your algorithm (JavaScript)" text={source.code} extensions={javascript()} facts={null} problems={NONE} change={(code) => change({ ...source, code })} />
+        </details>
+      ) : (
+        <p class="row">
+          <button type="button" onClick={begin}>
+            Write an algorithm
+          </button>
+          <label>
+            as a{" "}
+            <select value={base} onChange={(event) => setBase(event.currentTarget.value as Base)}>
+              {Object.keys(TEMPLATES).map((name) => (
+                <option key={name}>{name}</option>
+              ))}
+            </select>
+          </label>
+        </p>
+      )}
+    </div>
   );
 }

@@ -77,7 +77,7 @@ export function viewOf(fragment: string): View {
   };
   const hidden = /&hide=(\d+(?:,\d+)*)/.exec(fragment)?.[1]?.split(",") ?? [];
   return {
-    tab: tab in TABS ? (tab as Tab) : "run",
+    tab: Object.hasOwn(TABS, tab) ? (tab as Tab) : "run",
     at: at > 0 && at < Infinity ? at : 0,
     paused: fragment.includes("&paused") || beginning().paused,
     span,

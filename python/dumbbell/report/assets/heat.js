@@ -22,14 +22,23 @@
     return { names, step: bin };
   }
 
-  /** Writes numbers with as many decimals: three digits of the largest, as tables have them. */
+  /** How many decimals show three digits of the largest and something of the smallest, as in tables. */
+  function decimalsOf(values, fewest) {
+    const sizes = values.map(Math.abs).filter((size) => size > 0);
+    if (sizes.every(Number.isInteger)) return 0;
+    const [largest, smallest] = [Math.max(...sizes), Math.min(...sizes)];
+    if (largest >= 1000) return fewest;
+    let decimals = Math.max(2 - Math.floor(Math.log10(largest)), 1, fewest);
+    while (decimals < 3 && Number(smallest.toFixed(decimals)) === 0) decimals += 1;
+    return Math.min(decimals, 20);
+  }
+
+  /** Writes numbers with as many decimals. */
   function fixed(values, fewest) {
-    const largest = Math.max(0, ...values.map(Math.abs));
-    const whole = values.every(Number.isInteger);
-    const digits = largest < 1000 && largest > 0 ? Math.max(2 - Math.floor(Math.log10(largest)), 1) : 0;
-    const decimals = whole ? 0 : Math.min(Math.max(digits, fewest), 20);
+    const decimals = decimalsOf(values, fewest);
     const options = { minimumFractionDigits: decimals, maximumFractionDigits: decimals };
-    return (value) => value.toLocaleString("en", options);
+    // No sign for zero.
+    return (value) => (Number(value.toFixed(decimals)) + 0).toLocaleString("en", options);
   }
 
   class Heat {
@@ -72,7 +81,7 @@
       return bar;
     }
 
-    /** The mean over the points of every cell, by row and column. */
+    /** The mean over the points of every cell, by row and column; infinite if one of them is. */
     cells(x, y, metric) {
       const { axes, points } = this.data;
       const sums = new Map();
@@ -83,19 +92,19 @@
         }
         const key = `${y.step(axes[this.chosen.y].at[i])} ${x.step(axes[this.chosen.x].at[i])}`;
         const [sum, count] = sums.get(key) ?? [0, 0];
-        sums.set(key, [sum + value, count + 1]);
+        sums.set(key, [sum + Number(value), count + 1]);
       });
       return new Map([...sums].map(([key, [sum, count]]) => [key, sum / count]));
     }
 
     draw() {
-      const { axes, metrics, shades } = this.data;
+      const { axes, metrics, shades, inks } = this.data;
       const metric = metrics.find(({ name }) => name === this.chosen.metric);
       const one = this.chosen.x === this.chosen.y;
       const x = steps(axes[this.chosen.x]);
       const y = one ? { names: [""], step: () => 0 } : steps(axes[this.chosen.y]);
       const cells = this.cells(x, y, metric.name);
-      const values = [...cells.values()];
+      const values = [...cells.values()].filter(Number.isFinite);
       const [low, high] = [Math.min(...values), Math.max(...values)];
       const shown = fixed(values, metric.decimals);
       const head = make("tr", {}, make("th", { scope: "col" }, one ? "" : `${this.chosen.y} ↓  ${this.chosen.x} →`));
@@ -104,13 +113,13 @@
       y.names.forEach((name, row) => {
         const line = make("tr", {}, make("th", { scope: "row" }, name));
         x.names.forEach((_, column) => {
-          const value = cells.get(`${row} ${column}`) ?? null;
-          const cell = make("td", { class: "number" }, value === null ? "—" : shown(value));
-          if (value !== null) {
+          const value = cells.get(`${row} ${column}`);
+          const cell = make("td", { class: "number" }, Number.isFinite(value) ? shown(value) : "—");
+          if (Number.isFinite(value)) {
             const share = high > low ? (value - low) / (high - low) : 0.5;
             const shade = Math.round(share * (shades.length - 1));
             cell.style.background = shades[shade];
-            cell.style.color = share > 0.55 ? "#000" : "#fff";
+            cell.style.color = inks[shade];
           }
           line.append(cell);
         });
