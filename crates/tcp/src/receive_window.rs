@@ -142,6 +142,7 @@ impl ReceiveWindow {
         rcv_nxt: u32,
         read: u32,
         stack: &Stack,
+        span: u32,
     ) -> Option<u32> {
         let waited = read - 1;
         self.queued -= waited;
@@ -149,17 +150,18 @@ impl ReceiveWindow {
             let copied_seq = rcv_nxt - waited;
             let copied = (copied_seq - self.round_start).saturating_sub(waited);
             (self.round_start, self.round_start_time) = (copied_seq, now);
-            return self.follow(stack, copied).then_some(copied);
+            return self.follow(stack, copied, span).then_some(copied);
         }
         None
     }
 
     /// `copied` packets were read in a round trip, on a subflow by its connection
     /// (`mptcp_rcv_space_adjust`): the buffer grows if that was more than ever before. Returns whether it was.
-    pub(crate) fn follow(&mut self, stack: &Stack, copied: u32) -> bool {
+    /// Packets out of order beyond the next one span `span`.
+    pub(crate) fn follow(&mut self, stack: &Stack, copied: u32, span: u32) -> bool {
         let is_most = copied > self.space;
         if is_most {
-            self.grow_buffer(stack, copied, 0);
+            self.grow_buffer(stack, copied, span);
         }
         is_most
     }
@@ -246,7 +248,7 @@ mod tests {
             for _ in 0..packets {
                 rcv_nxt += 1;
                 window.grow();
-                window.on_read(now, rcv_nxt, 1, stack);
+                window.on_read(now, rcv_nxt, 1, stack, 0);
             }
             sent_at = now;
             window.window(stack)
@@ -280,7 +282,7 @@ mod tests {
         assert_eq!(window.advertise(0, &stack), 85);
         // The first one arrives, and the application has not read yet.
         assert_eq!(window.advertise(16, &stack), 85);
-        window.on_read(Time::ZERO, 16, 16, &stack);
+        window.on_read(Time::ZERO, 16, 16, &stack, 0);
         assert_eq!(window.window(&stack), 90);
     }
 

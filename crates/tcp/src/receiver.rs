@@ -161,7 +161,7 @@ impl Receiver {
 
     /// See [`ReceiveWindow::follow`].
     pub(crate) fn follow_window(&mut self, copied: u32) {
-        self.window.follow(&self.stack, copied);
+        self.window.follow(&self.stack, copied, self.span_out_of_order());
     }
 
     /// Whether every packet is acknowledged at once: delayed acknowledgements are off, they are quick, or
@@ -341,11 +341,18 @@ impl Receiver {
         if let Some(flags) = reply {
             self.pending_ack = Some(Box::new(self.build_ack(now, flags)));
         }
-        self.window.on_read(now, self.rcv_nxt, packets, &self.stack);
+        let span = self.span_out_of_order();
+        self.window.on_read(now, self.rcv_nxt, packets, &self.stack, span);
         if reply.is_some() && self.window.has_doubled(self.rcv_nxt, &self.stack) {
             self.acknowledge_without_data();
             self.reply = Some(Flags::default());
         }
+    }
+
+    /// How many packets beyond the next one those out of order span.
+    #[inline]
+    fn span_out_of_order(&self) -> u32 {
+        self.out_of_order.end().map_or(0, |end| end - self.rcv_nxt)
     }
 
     /// The expected packet arrived: advances over it and the packets queued behind it. Returns how

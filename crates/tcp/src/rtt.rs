@@ -13,6 +13,9 @@ use dumbbell_units::{Span, Time};
 
 /// Initial retransmission timeout, before any sample (RFC 6298, 2.1).
 const INITIAL_RTO: Span = Span::from_secs(1);
+/// The timeout for data if a SYN was retransmitted and the round-trip time is not known (RFC 6298, 5.7;
+/// `TCP_TIMEOUT_FALLBACK`).
+const FALLBACK_RTO: Span = Span::from_secs(3);
 /// Maximum retransmission timeout (Linux's `TCP_RTO_MAX`).
 const MAX_RTO: Span = Span::from_secs(120);
 
@@ -73,7 +76,7 @@ impl RttEstimator {
     /// The retransmission timeout, with exponential backoff from whole jiffies on.
     pub(crate) fn rto(&self) -> Span {
         let base = match self.srtt {
-            None => INITIAL_RTO,
+            None => INITIAL_RTO.max(self.rttvar),
             Some(srtt) => match self.rule {
                 RtoRule::Linux => srtt + (self.rttvar * 4).max(self.min_rto),
                 RtoRule::Rfc6298 => (srtt + self.mdev * 4).max(self.min_rto),
@@ -95,6 +98,11 @@ impl RttEstimator {
     /// The timer expired: doubles the timeout (RFC 6298, 5.5).
     pub(crate) fn back_off(&mut self) {
         self.backoff = (self.backoff + 1).min(15);
+    }
+
+    /// Data is sent after a SYN that was retransmitted, without a round-trip time (`tcp_init_metrics`).
+    pub(crate) fn fall_back(&mut self) {
+        self.rttvar = FALLBACK_RTO;
     }
 
     /// A round-trip time was measured: ends the backoff (RFC 6298, section 5).
@@ -183,6 +191,16 @@ mod tests {
     #[test]
     fn before_any_sample_the_timeout_is_one_second() {
         assert_eq!(estimator().rto(), Span::from_secs(1));
+    }
+
+    /// RFC 6298, 5.7, and TCP_TIMEOUT_FALLBACK.
+    #[test]
+    fn after_a_second_syn_without_a_sample_it_is_three_seconds() {
+        let mut rtt = estimator();
+        rtt.fall_back();
+        assert_eq!(rtt.rto(), Span::from_secs(3));
+        rtt.update(Span::from_millis(100), 0, 10);
+        assert_eq!(rtt.rto(), Span::from_millis(100 + 200));
     }
 
     #[test]

@@ -17,7 +17,7 @@ pub(crate) struct SendBuffer {
 impl SendBuffer {
     pub(crate) fn new(stack: &Stack) -> SendBuffer {
         let size = stack.max_written();
-        let skb = (GSO_MAX_SIZE / u32::from(stack.mss)).max(1);
+        let skb = if stack.tso { (GSO_MAX_SIZE / u32::from(stack.mss)).max(1) } else { 1 };
         SendBuffer { size, written: size, skb }
     }
 
@@ -62,6 +62,14 @@ mod tests {
         let jumbo = SendBuffer::new(&Stack { mss: 8948, ..Stack::linux() });
         assert_eq!(jumbo.left_of_skb(0), 7);
         assert_eq!(SendBuffer::new(&Stack::linux().of_subflow()).skb(), 45);
+    }
+
+    /// 4 MiB / (1448 + 1280): each packet is an `sk_buff`.
+    #[test]
+    fn without_tso_a_buffer_holds_fewer_packets() {
+        let stack = Stack { tcp_wmem: 4_194_304, tso: false, ..Stack::linux() };
+        let buffer = SendBuffer::new(&stack);
+        assert_eq!((buffer.size, buffer.left_of_skb(0)), (1_537, 1));
     }
 
     #[test]

@@ -41,6 +41,8 @@ use std::sync::Arc;
 /// SYN retransmissions one second apart; the timeout doubles after these
 /// (`tcp_syn_linear_timeouts`, since Linux 6.5).
 const LINEAR_SYNS: u32 = 4;
+/// The initial window of Linux (RFC 6928).
+const TCP_INIT_CWND: u32 = 10;
 
 /// Parameters of a [`Sender`].
 pub struct SenderConfig {
@@ -63,7 +65,10 @@ pub struct SenderConfig {
 impl SenderConfig {
     /// A connection that begins at 0 and always has data.
     pub(crate) fn of(stack: Stack, cc: &str) -> SenderConfig {
-        let init = dumbbell_cc::ConnectionConfig::new(Time::ZERO, 1448).with_seed(1);
+        let window = f64::from(stack.initial_window);
+        let init = dumbbell_cc::ConnectionConfig::new(Time::ZERO, 1448)
+            .with_seed(1)
+            .with_initial_window(window);
         SenderConfig {
             stack: Arc::new(stack),
             algorithm: Algorithm::parse(cc, &init).expect("a built-in algorithm"),
@@ -349,12 +354,13 @@ impl Sender {
         pacing::pacing_rate(&self.control, self.cwnd(), packets_out, self.path.srtt, self.path.mss)
     }
 
-    /// Reads the algorithm's window and pacing rate after an event.
+    /// Reads the algorithm's window and pacing rate after an event. If it has no rate, an acknowledgement
+    /// sets one (`tcp_update_pacing_rate`).
     #[inline(always)]
     fn update_control(&mut self) {
         self.control = self.cc.control();
         self.path.paced = self.stack.pacing || self.control.pacing_rate.is_some();
-        self.path.pacing_rate = self.pacing_rate();
+        self.path.pacing_rate = self.control.pacing_rate.or(self.path.pacing_rate);
         self.cc_timer = self.cc.next_timer().unwrap_or(Time::MAX);
     }
 
@@ -427,6 +433,8 @@ impl Sender {
             self.rtt.update(rtt, 0, 0);
             self.path.srtt = self.rtt.srtt();
             self.path.min_rtt = self.rtt.min();
+        } else {
+            self.rtt.fall_back();
         }
         self.cc.on_established(&self.path);
         // More than one SYN was retransmitted, and it is not the first one that is answered
@@ -436,6 +444,9 @@ impl Sender {
             self.cc.on_restart_after_idle(1.0);
         }
         self.update_control();
+        // The rate is set before the window (`tcp_rcv_synsent_state_process`).
+        let (srtt, mss) = (self.path.srtt, self.path.mss);
+        self.path.pacing_rate = pacing::pacing_rate(&self.control, TCP_INIT_CWND, 0, srtt, mss);
     }
 
     fn establish(&mut self) {

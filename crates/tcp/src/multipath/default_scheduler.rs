@@ -22,9 +22,6 @@ use std::collections::VecDeque;
 const SEND_BURST_SIZE: u64 = 65_428;
 /// Bytes of data in a page fragment (`SKB_FRAG_PAGE_ORDER`, `mptcp_data_frag`): a burst ends with one.
 const PAGE_FRAG_SIZE: u64 = 32_768 - 40;
-/// Bytes that a packet of a window is worth in a send buffer (`tcp_sndbuf_expand`: 1460, `MAX_TCP_HEADER`
-/// and `skb_shared_info` rounded to a power of two, and `sk_buff`).
-const PER_MSS: u64 = 4_096 + 256;
 /// `TCP_INIT_CWND`.
 const INIT_CWND: u32 = 10;
 /// The connection's send buffer without subflows (`tcp_wmem[0]`), bytes.
@@ -126,8 +123,9 @@ impl Queue {
 /// Size of the send buffer for the window of a subflow, bytes (`tcp_sndbuf_expand`).
 pub(super) fn sndbuf(sender: &Sender) -> u64 {
     let (cwnd, _) = sender.cwnd_and_ssthresh();
-    let size = sender.sndbuf_windows() * u64::from(cwnd.max(INIT_CWND)) * PER_MSS;
-    size.min(u64::from(sender.stack().tcp_wmem))
+    let stack = sender.stack();
+    let size = sender.sndbuf_windows() * u64::from(cwnd.max(INIT_CWND)) * stack.per_mss();
+    size.min(u64::from(stack.tcp_wmem))
 }
 
 /// End of the page fragment that holds this byte.

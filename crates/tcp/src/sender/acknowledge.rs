@@ -211,6 +211,7 @@ impl Sender {
         }
         self.update_control();
         self.grow_post_recovery_cwnd(acked);
+        self.path.pacing_rate = self.pacing_rate();
     }
 
     /// Lets a window that was limited to the flight size grow as in slow start, up to the

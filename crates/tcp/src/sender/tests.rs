@@ -158,6 +158,29 @@ fn a_lost_or_late_acknowledgement_loses_or_repeats_no_mark() {
     assert_eq!(marked_after(8, 5), (5, CaState::Cwr));
 }
 
+/// tcp_rcv_synsent_state_process updates the rate before tcp_init_transfer sets the window.
+#[test]
+fn the_first_pacing_rate_is_that_of_ten_packets() {
+    let stack = Stack { initial_window: 40, pacing: true, ..Stack::linux() };
+    let mut sender = Sender::new(SenderConfig::of(stack, "cubic"));
+    sender.poll(Time::ZERO).expect("a SYN");
+    let flags = Flags::SYN.with(Flags::ACK);
+    sender.handle(at(100), &Segment { flags, window_and_tsval: 1000, ..Segment::default() });
+    let of_ten_packets = Rate::from_bytes_in(2.0 * 10.0 * 1448.0, RTT);
+    assert_eq!((sender.cwnd(), sender.path.pacing_rate), (40, Some(of_ten_packets)));
+}
+
+/// tcp_cwnd_restart changes the window, tcp_update_pacing_rate the rate at the next acknowledgement.
+#[test]
+fn a_restart_after_idleness_keeps_the_pacing_rate() {
+    let mut sender = connected(Stack { pacing: true, ..Stack::linux() });
+    sender.handle(at(200), &ack(10, 100, &[], Flags::default()));
+    let before = (sender.cwnd(), sender.path.pacing_rate);
+    sender.path.now = at(5_000);
+    assert_eq!((sender.restart_after_idle(), sender.path.pacing_rate), (10, before.1));
+    assert_eq!(before.0, 20);
+}
+
 /// `tcp_pacing_delay` is `nsecs_to_jiffies`, which rounds down; the delay of a timer is rounded up.
 #[test]
 fn a_timer_waits_for_the_whole_jiffies_until_the_next_departure() {

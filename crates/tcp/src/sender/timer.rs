@@ -5,6 +5,9 @@ use super::{Sender, TailLossProbe};
 use dumbbell_cc::CaState;
 use dumbbell_units::{Span, Time};
 
+/// When the probe is due if no round-trip time is known (`TCP_TIMEOUT_INIT`).
+const TIMEOUT_INIT: Span = Span::from_secs(1);
+
 /// The sender's one timer (Linux `icsk_retransmit_timer`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Timer {
@@ -94,7 +97,7 @@ impl Sender {
         if !self.stack.tail_loss_probe || !is_allowed {
             return None;
         }
-        let srtt = self.path.srtt?;
+        let Some(srtt) = self.path.srtt else { return Some(TIMEOUT_INIT) };
         let max_ack_delay = if self.scoreboard.packets_out() == 1 {
             Span::from_nanos(self.stack.min_rto_ns)
         } else {

@@ -156,7 +156,7 @@ impl Sender {
     pub(super) fn begin_burst(&mut self, packets: u32) {
         self.burst_left = packets;
         self.sent_since_stop = true;
-        let rate = self.pacing_rate().filter(|_| self.path.paced);
+        let rate = self.path.pacing_rate.filter(|_| self.path.paced);
         // Linux paces payload bytes, without headers.
         let length = rate.map(|rate| rate.time_for(f64::from(packets) * f64::from(self.stack.mss)));
         let sent = self.sent + u64::from(packets);
@@ -205,7 +205,7 @@ impl Sender {
     /// RFC 2861 also reduces a window of which little is used. That is in Linux too
     /// (`tcp_cwnd_application_limited`), but without effect there: every acknowledgement postpones
     /// it (`tcp_cong_avoid`).
-    fn restart_after_idle(&mut self) -> u32 {
+    pub(super) fn restart_after_idle(&mut self) -> u32 {
         let (idle, rto) = (self.path.now.since(self.last_sent_at), self.rtt.rto());
         let restarts = self.stack.slow_start_after_idle && self.cc.uses_prr();
         if !restarts || self.scoreboard.packets_out() > 0 || idle <= rto {
