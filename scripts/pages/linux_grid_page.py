@@ -370,9 +370,16 @@ What runs and captures show of them:
   the end.
 - **`multipath-bbr+buffer-1` and `-2`: BBR keeps the rate it begins with**, as it takes [the receive
   window for the bandwidth](fidelity.md#multipath-tcp). With 33 packets that is the same rate in
-  Linux and in the simulator. With 367 packets the first path has 161 to 173 Mbit/s in the
-  simulator, and 19 to 145 in Linux. There the second path gets up to 45 packets at once, in the
-  simulator two. Why is not known.
+  Linux and in the simulator. With 367 packets the second path's rate falls in the first seconds, in
+  captures of Linux as in the simulator, until it carries two packets in 50 ms. In the simulator it
+  stays there. In Linux it rises again every 4 to 10 s: the application reads some packets late, an
+  acknowledgement covers three, and the second path gets a third packet. That one is paced 20 ms
+  later, and blocks the receive window until all is acknowledged. Then both paths are idle, the
+  second one gets 45 packets at once, and BBR measures more. In one of five captures
+  Linux's connection stood still for the last 1.4 s: the subflows had acknowledged the data that the
+  connection waited for, and that was sent again in vain. Short packets take as much memory as full
+  ones; presumably what waited had filled the buffer, so that nothing more was taken from the
+  subflows. A kept run with 19 Mbit/s may be another such case.
 - **`reordering-bbr+0.1-1`, `multipath-bbr-2`: moments in which the machine stops.** What it held
   back leaves at once, which BBR takes for bandwidth. These round trips, of 55 and 130 ms, are so
   long that runs with packets 12 to 33 ms late count. If the simulated path becomes 10 ms longer
@@ -390,8 +397,11 @@ What runs and captures show of them:
 - **`ports-fast-1`**: all losses are those at the end of slow start. How many depends on hundredths
   of a millisecond: with round-trip times of 5.51, 5.52, ... 5.7 ms in place of 5.5 the simulator
   retransmits 163 to 313 packets. Why Linux has fewer is not known.
-- **`multipath-bbr-1`, `multipath-reno+buffer-2`**: no cause is known. More runs showed that they
-  differ.
+- **`multipath-bbr-1`**: the start. The second path blocks the receive window for four round trips
+  of the first one. In Linux BBR leaves Startup then (pacing of 56 Mbit/s, then of 19), and fills the
+  path after 5 s; in the simulator it does not, and needs 3.5 s. The windows of both agree within
+  a fifth until then.
+- **`multipath-reno+buffer-2`**: no cause is known. More runs showed that they differ.
 - The others are *undecided*: three to nineteen runs are too few for an interval as narrow as the
   tolerance.
 
