@@ -398,9 +398,9 @@ What runs and captures show of them:
   of a millisecond: with round-trip times of 5.51, 5.52, ... 5.7 ms in place of 5.5 the simulator
   retransmits 163 to 313 packets. Why Linux has fewer is not known.
 - **`multipath-bbr-1`**: the start. The second path blocks the receive window for four round trips
-  of the first one. In Linux BBR leaves Startup then (pacing of 56 Mbit/s, then of 19), and fills the
-  path after 5 s; in the simulator it does not, and needs 3.5 s. The windows of both agree within
-  a fifth until then.
+  of the first one. In Linux BBR leaves Startup then (pacing of 56 Mbit/s, then of 19), and fills
+  the path after 5 s; in the simulator it does not, and needs 3.5 s. The windows of both agree
+  within a fifth until then.
 - **`multipath-reno+buffer-2`**: no cause is known. More runs showed that they differ.
 - The others are *undecided*: three to nineteen runs are too few for an interval as narrow as the
   tolerance.

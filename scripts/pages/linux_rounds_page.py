@@ -238,7 +238,7 @@ leave at once, when slow start ends, what the first losses do. Here {len(FLOWS)}
 a path, {_RUNS} times with Linux 6.18 and simulated (dumbbell {__version__}), with the same seeds.
 The packets sent since the start are counted at the end of each round trip, those sent again too. A
 round trip *agrees* if the simulator's median is within the range of Linux's runs, or
-{_SHARE:.0%} or {_LEAST} packets beyond it."""
+{100 * _SHARE:.0f} % or {_LEAST} packets beyond it."""
 
 _FIGURE: Final = """\
 ![Packets sent in each round trip](../figures/linux-rounds.svg)
