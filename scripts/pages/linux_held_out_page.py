@@ -80,18 +80,18 @@ tell. Where more runs were made, they are not counted above:
 
 | cell | what | Linux, the run above | Linux, more runs | simulated, four seeds |
 |---|---|---|---|---|
-| four-cubic+reno-1 | goodput cubic, Mbit/s | 22.4 | 24.0 | 14.1 to 22.1 |
-| four-bbr+cubic-1 | goodput cubic, Mbit/s | 14.5 | 16.5 | 17.9 to 19.9 |
-| four-bbr+reno-1 | goodput bbr, Mbit/s | 59.0 | 56.4 | 55.6 to 57.5 |
+| four-cubic+reno-1 | goodput cubic, Mbit/s | 22.4 | 24.0 | 20.0 to 26.9 |
+| four-bbr+cubic-1 | goodput cubic, Mbit/s | 14.5 | 16.5 | 18.1 to 19.7 |
+| four-bbr+reno-1 | goodput bbr, Mbit/s | 59.0 | 56.4 | 55.7 to 57.5 |
 | short-reno-1 | retransmitted packets | 1,004 | 1,074, 1,197, 1,215 | 1,319 to 1,381 |
-| reordering-reno+0.1-1 | goodput reno, Mbit/s | 156 | 98 | 43.1 to 55.1 |
+| reordering-reno+0.1-1 | goodput reno, Mbit/s | 156 | 98 | 45.0 to 156 |
 | reordering-cubic+0.5-1 | goodput cubic, Mbit/s | 419 | 468, 494, 495, 495 | 469 to 495 |
-| reordering-bbr+0.5-1 | retransmitted packets | 83 | 83, 85, 101, 110 | 48, 49, 56, 124 |
-| multipath-cubic-1 | retransmitted packets | 452 | 811, 1,045 | 915 |
+| reordering-bbr+0.5-1 | retransmitted packets | 83 | 83, 85, 101, 110 | 44, 49, 59, 127 |
+| multipath-cubic-1 | retransmitted packets | 452 | 811, 1,045 | 945 |
 
 In `short-reno-1` what differs are the losses of the first slow start: ten more of them lose 762 to
 1,144 packets in Linux (median 1,099) and 1,114 simulated. In `reordering-bbr+0.5-1` twenty seeds
-simulated retransmit 42 to 137 packets (median 79).
+simulated retransmit 42 to 130 packets (median 79).
 
 ## Reproduce this page
 
