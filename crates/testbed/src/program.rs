@@ -5,6 +5,7 @@ use crate::emulator::PathStats;
 use crate::error::TestbedError;
 use crate::host::{Host, Side};
 use crate::netlink::SockDiag;
+use crate::sys::set_normal_priority;
 use dumbbell_sim::{FlowPlan, FlowRow, FlowSpec, SeriesRow};
 use dumbbell_units::Time;
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -36,9 +37,11 @@ fn substitute_addresses(text: &str, path: u32) -> String {
     text.replace("{sender}", &address(Side::Sender)).replace("{server}", &address(Side::Receiver))
 }
 
-/// Starts a shell command in a host's namespace and discards its standard output.
+/// Starts a shell command in a host's namespace and discards its standard output. It does not inherit
+/// the priority of the thread that starts it.
 fn spawn(host: &Host, command: &str) -> Result<Child, TestbedError> {
     host.enter(|| {
+        set_normal_priority().map_err(TestbedError::failed("started a program"))?;
         Command::new("/bin/sh")
             .args(["-c", command])
             .process_group(0)
