@@ -1,8 +1,10 @@
 //! The emulator: carries packets from TUN devices across the scenario's links in real time.
 //!
 //! The simulator's engine runs the links. It is advanced to the current time before every other
-//! action, so events on links occur at their exact times even if the thread wakes late. Only
-//! reading packets from devices and writing them can be late, and that lateness is measured.
+//! action, so events on links occur at their exact times even if the thread wakes late. A packet
+//! enters the links when it is read from a device, and arrives when it is written to one. How late
+//! it is written is measured. How late it is read is not, as devices do not say when a packet came:
+//! `stalls` measures how long processors stopped.
 
 use crate::capture::Captures;
 use crate::error::TestbedError;
