@@ -115,8 +115,9 @@ impl Host {
         line.and_then(|line| line.split_whitespace().nth(11)?.parse().ok()).unwrap_or(0)
     }
 
-    /// Fast recovery episodes and reductions that were undone, of all its TCP connections.
-    pub(crate) fn tcp_episodes(&self) -> Result<[u32; 2], TestbedError> {
+    /// Fast recovery episodes, reductions that were undone, and retransmission timeouts, of all its
+    /// TCP connections.
+    pub(crate) fn tcp_episodes(&self) -> Result<[u32; 3], TestbedError> {
         let read = || {
             let text = fs::read_to_string("/proc/thread-self/net/netstat")?;
             tcp_episodes(&text).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))
@@ -125,9 +126,9 @@ impl Host {
     }
 }
 
-/// Fast recovery episodes and reductions that were undone, of all connections of a host, from the text
-/// of /proc/net/netstat (Linux, Documentation/networking/snmp_counter.rst).
-fn tcp_episodes(netstat: &str) -> Option<[u32; 2]> {
+/// Fast recovery episodes, reductions that were undone, and retransmission timeouts, of all connections
+/// of a host, from the text of /proc/net/netstat (Linux, Documentation/networking/snmp_counter.rst).
+fn tcp_episodes(netstat: &str) -> Option<[u32; 3]> {
     let mut lines = netstat.lines().filter_map(|line| line.strip_prefix("TcpExt:"));
     let (names, values) = (lines.next()?.split_whitespace(), lines.next()?.split_whitespace());
     let counters: HashMap<&str, u32> =
@@ -136,6 +137,7 @@ fn tcp_episodes(netstat: &str) -> Option<[u32; 2]> {
     Some([
         sum(&["TCPRenoRecovery", "TCPSackRecovery"])?,
         sum(&["TCPFullUndo", "TCPPartialUndo", "TCPDSACKUndo", "TCPLossUndo"])?,
+        sum(&["TCPTimeouts"])?,
     ])
 }
 
@@ -264,9 +266,9 @@ mod tests {
     #[test]
     fn episodes_are_sums_of_the_kernels_counters() {
         let names = "TcpExt: SyncookiesSent TCPRenoRecovery TCPSackRecovery TCPFullUndo \
-                     TCPPartialUndo TCPDSACKUndo TCPLossUndo";
-        let text = format!("{names}\nTcpExt: 9 1 20 3 40 5 60\nIpExt: InNoRoutes\nIpExt: 7\n");
-        assert_eq!(tcp_episodes(&text), Some([21, 108]));
+                     TCPPartialUndo TCPDSACKUndo TCPLossUndo TCPTimeouts";
+        let text = format!("{names}\nTcpExt: 9 1 20 3 40 5 60 7\nIpExt: InNoRoutes\nIpExt: 7\n");
+        assert_eq!(tcp_episodes(&text), Some([21, 108, 7]));
         assert_eq!(tcp_episodes("TcpExt: TCPFullUndo\nTcpExt: 1\n"), None);
     }
 

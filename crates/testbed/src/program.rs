@@ -128,9 +128,11 @@ impl Program {
         row
     }
 
-    /// Totals of the flow, but for those of packets and bytes.
-    pub(crate) fn flow_row(&self) -> FlowRow {
-        FlowRow { flow: self.number, start: self.plan.start.as_secs_f64(), ..self.last_row }
+    /// Totals of the flow, but for those of packets and bytes. The sender's host has no other flow.
+    pub(crate) fn flow_row(&self) -> Result<FlowRow, TestbedError> {
+        let [recoveries, spurious, timeouts] = self.sender.tcp_episodes()?;
+        let (flow, start) = (self.number, self.plan.start.as_secs_f64());
+        Ok(FlowRow { flow, start, recoveries, spurious, timeouts, ..self.last_row })
     }
 
     /// The row of the flow with the packets and bytes that the emulator counted on its path.
