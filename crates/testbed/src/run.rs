@@ -13,7 +13,7 @@ use crate::host::{Host, MAX_PATHS, Side};
 use crate::info::MAX_SUBFLOWS;
 use crate::pool::PacketRef;
 use crate::program::Program;
-use crate::settings::{KernelSettings, tcp_ecn, udp_mtu};
+use crate::settings::{KernelSettings, check_sockets, tcp_ecn, udp_mtu};
 use crate::small_pages::SmallPages;
 use crate::stalls;
 use crate::tcp_flow::{FlowSockets, TcpFlow};
@@ -111,6 +111,7 @@ fn check_supported(scenario: &Scenario, network: &Network<PacketRef>) -> Result<
         if flow.command.is_some() && !flow.additional_subflows.is_empty() {
             return refuse(flow, "command", "given beside paths", "a program has one path");
         }
+        check_sockets(flow)?;
     }
     if network.routes_of.len() / 2 <= MAX_PATHS {
         return Ok(());

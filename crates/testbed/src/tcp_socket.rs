@@ -1,6 +1,6 @@
 //! Opens the sockets of TCP connections.
 
-use crate::algorithm::{LINUX_ALGORITHMS, echoes_marks, has_options, kernel_name, own_algorithms};
+use crate::algorithm::{LINUX_ALGORITHMS, echoes_marks, kernel_name, own_algorithms};
 use crate::error::TestbedError;
 use crate::host::{Side, mptcp_socket};
 use crate::settings::KernelSettings;
@@ -50,12 +50,6 @@ pub(crate) fn open_sender(
     plan: &FlowPlan,
     settings: &KernelSettings,
 ) -> Result<OwnedFd, TestbedError> {
-    if has_options(&flow.cc) {
-        let (name, cc) = (flow.name.clone(), kernel_name(flow));
-        let reason = format!("a kernel's algorithms have no options by flow; write \"{cc}\"");
-        let (key, value) = ("cc".to_owned(), format!("\"{}\"", flow.cc));
-        return Err(TestbedError::Unsupported { flow: name, key, value, reason });
-    }
     let socket = open_socket(!flow.additional_subflows.is_empty())?;
     let cc = kernel_name(flow);
     sockopt::set_tcp_congestion(&socket, cc)
