@@ -1,6 +1,5 @@
 //! A run: creates hosts, opens flows, and runs the emulator and the applications on two threads.
 
-use crate::algorithm::kernel_name;
 use crate::bulk_flow::{self, options_of};
 use crate::capture::Captures;
 use crate::cpu_latency::CpuLatencyLock;
@@ -148,12 +147,7 @@ fn group_flows(scenario: &Scenario) -> Result<Vec<HostGroup>, TestbedError> {
             group.flows.push(number);
             continue;
         }
-        let mut settings = KernelSettings::for_flow(flow)?;
-        if flow.command.is_some() {
-            let default = kernel_name(flow).to_owned();
-            settings.sysctls.push(("ipv4/tcp_congestion_control", default));
-        }
-        groups.push(HostGroup { flows: vec![number], settings });
+        groups.push(HostGroup { flows: vec![number], settings: KernelSettings::for_flow(flow)? });
     }
     Ok(groups)
 }

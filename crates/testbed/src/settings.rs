@@ -36,6 +36,8 @@ pub(crate) struct KernelSettings {
     pub(crate) sysctls: Vec<(&'static str, String)>,
     /// Whether sockets pace even if the algorithm sets no rate.
     pub(crate) pacing: bool,
+    /// The default algorithm of both namespaces; `None` for the kernel's.
+    pub(crate) default_algorithm: Option<String>,
     /// Size of the receive buffer, bytes; `None` for one that grows.
     pub(crate) receive_buffer: Option<u64>,
 }
@@ -95,6 +97,7 @@ impl KernelSettings {
             route_metrics: [sender, receiver],
             sysctls,
             pacing: stack.pacing,
+            default_algorithm: flow.command.is_some().then(|| kernel_name(flow).to_owned()),
             receive_buffer: stack.receive_window_is_set().then_some(buffer),
         })
     }
