@@ -159,7 +159,7 @@ impl TcpFlow {
         if let FlowState::Failed(error) = self.state { Some(error) } else { None }
     }
 
-    fn is_multipath(&self) -> bool {
+    pub(crate) fn is_multipath(&self) -> bool {
         self.plan.paths.len() > 1
     }
 
@@ -283,12 +283,15 @@ impl TcpFlow {
         }
     }
 
-    /// Accepts the connection; returns whether there was one.
+    /// Accepts the connection; returns whether the listener has nothing more to do.
     pub(crate) fn accept(&mut self) -> bool {
-        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-        let listener = self.listener.as_ref();
-        self.receiver = listener.and_then(|listener| accept_with(listener, flags).ok());
-        self.receiver.is_some()
+        let Some(listener) = &self.listener else { return true };
+        match accept_with(listener, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
+            Ok(receiver) => self.receiver = Some(receiver),
+            Err(Errno::AGAIN | Errno::INTR | Errno::CONNABORTED) => return false,
+            Err(error) => self.state = FlowState::Failed(error.raw_os_error()),
+        }
+        true
     }
 
     /// Reads and discards the data that has arrived; returns whether more may follow.
@@ -408,5 +411,30 @@ impl TcpFlow {
         row.delivered = row.delivered.min(self.written);
         row.received = self.received;
         (row, subflows)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dumbbell_sim::Scenario;
+    use std::net::UdpSocket;
+
+    #[test]
+    fn a_connection_that_cannot_be_accepted_is_a_failure() -> std::io::Result<()> {
+        let json = r#"{
+            "duration_ns": 10, "sample_ns": 4,
+            "links": [{"name": "link", "rate_bps": 1e6, "delay_ns": 1}],
+            "flows": [{"name": "one", "cc": "cubic", "path": ["link"]}]
+        }"#;
+        let scenario = Scenario::from_json(json).expect("a scenario");
+        let plan = FlowPlan { pair: 0, start: Time::ZERO, paths: Vec::new() };
+        // A UDP socket accepts nothing.
+        let [sender, listener] = [UdpSocket::bind("127.0.0.1:0")?, UdpSocket::bind("127.0.0.1:0")?];
+        let sockets = FlowSockets { sender: sender.into(), listener: listener.into() };
+        let mut flow = TcpFlow::new(0, &scenario.flows[0], plan, sockets, None);
+        assert!(flow.accept(), "the listener has nothing more to do");
+        assert_eq!(flow.errno(), Some(Errno::OPNOTSUPP.raw_os_error()));
+        Ok(())
     }
 }
