@@ -4,6 +4,7 @@ use crate::algorithm::{LINUX_ALGORITHMS, echoes_marks, kernel_name, own_algorith
 use crate::error::TestbedError;
 use crate::host::{Side, mptcp_socket};
 use crate::settings::KernelSettings;
+use crate::socket_buffer::{Buffer, set_buffer};
 use crate::sys::setsockopt;
 use crate::tcp_flow::{RECEIVER_PORT, address};
 use dumbbell_sim::{FlowPlan, FlowSpec};
@@ -97,12 +98,6 @@ fn algorithm_unavailable(flow: &FlowSpec, cc: &str, error: Errno) -> TestbedErro
     TestbedError::unavailable(format!("use the algorithm \"{cc}\""), remedy)(error)
 }
 
-/// Sets the size of the receive buffer, bytes; the kernel doubles what it is given.
-fn set_receive_buffer(socket: &OwnedFd, size: u64) -> std::io::Result<()> {
-    let half = i32::try_from(size / 2).unwrap_or(i32::MAX);
-    setsockopt(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &half.to_ne_bytes())
-}
-
 /// Opens the listening socket; call in the receiver's namespace.
 pub(crate) fn open_listener(
     flow: &FlowSpec,
@@ -116,8 +111,8 @@ pub(crate) fn open_listener(
             .map_err(|error| algorithm_unavailable(flow, cc, error))?;
     }
     if let Some(size) = settings.receive_buffer {
-        set_receive_buffer(&socket, size)
-            .map_err(TestbedError::failed("set the size of a receive buffer"))?;
+        // The kernel doubles what it is given.
+        set_buffer(&socket, Buffer::Receive, i32::try_from(size / 2).unwrap_or(i32::MAX))?;
     }
     bind(&socket, &address(Side::Receiver, plan.pair, RECEIVER_PORT))
         .and_then(|()| listen(&socket, BACKLOG))
