@@ -6,10 +6,11 @@ use crate::conversation::Conversation;
 use crate::error::TestbedError;
 use crate::host::Side;
 use crate::info::{self, TcpInfo};
+use crate::tcp_socket::{MAX_UNSENT, limit_unsent};
 use dumbbell_net::Application;
 use dumbbell_sim::{FlowPlan, FlowRow, FlowSpec, Internals, SeriesRow};
 use dumbbell_tcp::Dialogue;
-use dumbbell_units::Time;
+use dumbbell_units::{Span, Time};
 use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
 use rustix::net::{
@@ -23,6 +24,11 @@ use std::os::fd::OwnedFd;
 pub(crate) const RECEIVER_PORT: u16 = 5001;
 /// Maximum data per write, bytes.
 pub(crate) const IO_BYTES: usize = 1 << 18;
+/// How long before its stop a flow begins to write little at a time. Until the stop it sends what was
+/// written before.
+const STOP_NOTICE: Span = Span::from_secs(1);
+/// How long what it then writes at a time lasts. A writer that is no later than this limits nothing.
+const LAST_WRITES: Span = Span::from_millis(5);
 
 /// State of a flow's connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -238,14 +244,29 @@ impl TcpFlow {
         }
     }
 
-    /// Writes until the application has no data or the socket buffer is full.
+    /// How much to write at once, bytes, if the flow is to stop soon: what is written is sent even
+    /// after the stop.
+    fn last_write_bytes(&self, now: Time) -> Option<u64> {
+        let is_near = self.stop.is_some_and(|stop| stop <= now + STOP_NOTICE);
+        if !is_near || self.is_multipath() {
+            return None;
+        }
+        let info = TcpInfo::of(&self.sender).ok()?;
+        let bytes = info.bytes_in(LAST_WRITES)?.clamp(2 * self.mss, u64::from(MAX_UNSENT) / 2);
+        limit_unsent(&self.sender, 2 * bytes as u32).ok()?;
+        Some(if u64::from(info.unsent_bytes()) < bytes { bytes } else { 0 })
+    }
+
+    /// Writes until the application has no data or the socket buffer is full; little at a time if the
+    /// flow is to stop soon.
     fn write(&mut self, now: Time, data: &[u8]) {
         self.opened_at.get_or_insert(now);
         if let Some(conversation) = &mut self.conversation {
             conversation.on_open(now);
         }
+        let mut left = self.last_write_bytes(now).unwrap_or(u64::MAX);
         while self.state == FlowState::Sending {
-            let count = self.writable_bytes(now).min(data.len() as u64) as usize;
+            let count = self.writable_bytes(now).min(left).min(data.len() as u64) as usize;
             if count == 0 && self.written < self.bytes {
                 return;
             }
@@ -253,7 +274,10 @@ impl TcpFlow {
                 return self.shutdown_write();
             }
             match send(&self.sender, &data[..count], SendFlags::NOSIGNAL) {
-                Ok(done) => self.written += done as u64,
+                Ok(done) => {
+                    self.written += done as u64;
+                    left -= done as u64;
+                }
                 Err(Errno::AGAIN | Errno::INTR | Errno::NOTCONN) => return,
                 Err(error) => self.state = FlowState::Failed(error.raw_os_error()),
             }

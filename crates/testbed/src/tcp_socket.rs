@@ -16,9 +16,8 @@ use std::time::Duration;
 const TCP_NOTSENT_LOWAT: i32 = 25;
 /// Limit of unsent data in a socket (TCP_NOTSENT_LOWAT), bytes.
 ///
-/// It lasts for about 1 ms at 10 Gbit/s, so that a writer may be that late, and is sent soon after
-/// a flow is stopped.
-const NOTSENT_LOWAT_BYTES: u32 = 1 << 20;
+/// It lasts for about 1 ms at 10 Gbit/s, so that a writer may be that late.
+pub(crate) const MAX_UNSENT: u32 = 1 << 20;
 /// A value of SO_MAX_PACING_RATE that turns pacing on without a limit. The maximum value of the
 /// type would turn pacing off.
 const UNLIMITED_PACING_RATE: u64 = u64::MAX >> 1;
@@ -45,6 +44,11 @@ fn open_socket(is_multipath: bool) -> Result<OwnedFd, TestbedError> {
     Ok(socket)
 }
 
+/// Limits the unsent data in a socket, bytes. It can be written to while there is less than half of it.
+pub(crate) fn limit_unsent(socket: &OwnedFd, bytes: u32) -> std::io::Result<()> {
+    setsockopt(socket, libc::IPPROTO_TCP, TCP_NOTSENT_LOWAT, &bytes.to_ne_bytes())
+}
+
 /// Opens the sending socket; call in the sender's namespace.
 pub(crate) fn open_sender(
     flow: &FlowSpec,
@@ -61,8 +65,7 @@ pub(crate) fn open_sender(
         setsockopt(&socket, level, option, &UNLIMITED_PACING_RATE.to_ne_bytes())
             .map_err(prepared)?;
     }
-    let (level, value) = (libc::IPPROTO_TCP, NOTSENT_LOWAT_BYTES.to_ne_bytes());
-    let limited = setsockopt(&socket, level, TCP_NOTSENT_LOWAT, &value);
+    let limited = limit_unsent(&socket, MAX_UNSENT);
     if flow.additional_subflows.is_empty() {
         // Multipath TCP supports the option only since Linux 6.10.
         limited.map_err(prepared)?;
