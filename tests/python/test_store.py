@@ -181,8 +181,9 @@ def test_an_object_is_run_again_if_its_content_changed(
     assert made == ["mine_a1", "mine_c3"], "the kernel's name is another one each time"
 
 
+@pytest.mark.usefixtures("store")
 def test_real_runs_share_the_machine_with_no_more_than_there_are(
-    store: Store, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     shared = []
 
@@ -195,7 +196,7 @@ def test_real_runs_share_the_machine_with_no_more_than_there_are(
     monkeypatch.setattr(runner, "measured", measured)
     one = EXPERIMENT.replace(flows=[Flow(cc="reno", rtt="20 ms")])
     for seeds in (1, 3):
-        run(one.replace(seeds=seeds), backend="linux", jobs=2, fresh=True)
+        runner.run_all([one.replace(seeds=seeds)], backend="linux", jobs=2, fresh=True)
     assert shared == [1, 2, 2, 2], "the emulator of a run alone polls"
 
 
