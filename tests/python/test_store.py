@@ -181,6 +181,25 @@ def test_an_object_is_run_again_if_its_content_changed(
     assert made == ["mine_a1", "mine_c3"], "the kernel's name is another one each time"
 
 
+@pytest.mark.usefixtures("store")
+def test_real_runs_share_the_machine_with_no_more_than_there_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shared = []
+
+    def measured(scenario: str, _monitor: object, _retries: int, at_once: int) -> RunOutput:
+        shared.append(at_once)
+        said = json.loads(scenario)
+        del said["flows"][0]["kernel_cc"]
+        return RunOutput.of(_core.simulate(json.dumps(said)))
+
+    monkeypatch.setattr(runner, "measured", measured)
+    one = EXPERIMENT.replace(flows=[Flow(cc="reno", rtt="20 ms")])
+    for seeds in (1, 3):
+        runner.run_all([one.replace(seeds=seeds)], backend="linux", jobs=2, fresh=True)
+    assert shared == [1, 2, 2, 2], "the emulator of a run alone polls"
+
+
 def test_runs_of_other_programs_are_not_stored() -> None:
     flow = Flow(cc="reno", rtt="20 ms", command="iperf3 -c {server}")
     names = {"reno": "reno"}

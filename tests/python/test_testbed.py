@@ -474,8 +474,11 @@ def test_another_program_can_be_a_flow() -> None:
         server=f'{python} -c "{listen} {take}"',
         start="1 s",
     )
-    real = dumbbell.run(experiment(flows=[flow]), backend="linux")
-    assert real.flows["received"].item() >= 10**5
+    other = Flow(name="other", cc="cubic")
+    real = dumbbell.run(experiment(flows=[flow, other]), backend="linux")
+    totals, last = real.flows[0], real.series.filter(flow="one")[-1]
+    assert totals["received"].item() == last["received"].item() >= 10**5
+    assert real.flows["recoveries"].null_count() == 0, "each has hosts of its own"
     with pytest.raises(ExperimentError, match="real packets"):
         dumbbell.run(experiment(flows=[flow]))
 

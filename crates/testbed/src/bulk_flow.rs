@@ -8,6 +8,8 @@ use dumbbell_bulk::io::Transfer;
 use dumbbell_bulk::{Load, Options, rbudp, sabul, tsunami};
 use dumbbell_sim::{FlowPlan, FlowRow, FlowSpec, SeriesRow};
 use dumbbell_units::Time;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, listen};
 use std::io::{Error, ErrorKind, Result};
 use std::net::{SocketAddrV4, TcpListener, TcpStream, UdpSocket};
@@ -92,10 +94,7 @@ fn start(now: Time, options: Options, load: Load, sockets: Sockets) -> Result<Bu
     data.connect(receiver)?;
     arriving.connect(data.local_addr()?)?;
     let accept = move |gives_up: &dyn Fn() -> bool| accept(&listener, gives_up);
-    let connect = move |_: &dyn Fn() -> bool| {
-        connect(&control, &at)?;
-        Ok(TcpStream::from(control))
-    };
+    let connect = move |gives_up: &dyn Fn() -> bool| connect_to(control, &at, gives_up);
     let (sender, receiver) = match options {
         Options::Sabul(options) => (
             Transfer::start(sabul::Sender::new(options.clone(), load), data, accept)?,
@@ -135,6 +134,34 @@ impl RunningEnds for BulkTransfer {
     }
 }
 
+fn run_ended() -> Error {
+    Error::new(ErrorKind::NotConnected, "the run ended before it connected")
+}
+
+/// Connects to the sender, unless it is to give up.
+fn connect_to(
+    control: OwnedFd,
+    to: &SocketAddrV4,
+    gives_up: &dyn Fn() -> bool,
+) -> Result<TcpStream> {
+    let control = TcpStream::from(control);
+    control.set_nonblocking(true)?;
+    match connect(&control, to) {
+        Ok(()) => return Ok(control),
+        Err(Errno::INPROGRESS) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let notice = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
+    // An interrupted wait is a short one.
+    while poll(&mut [PollFd::new(&control, PollFlags::OUT)], Some(&notice)).unwrap_or(0) == 0 {
+        if gives_up() {
+            return Err(run_ended());
+        }
+    }
+    rustix::net::sockopt::socket_error(&control)??;
+    Ok(control)
+}
+
 /// Accepts the receiver's connection, unless it is to give up.
 fn accept(listener: &TcpListener, gives_up: &dyn Fn() -> bool) -> Result<TcpStream> {
     listener.set_nonblocking(true)?;
@@ -145,12 +172,30 @@ fn accept(listener: &TcpListener, gives_up: &dyn Fn() -> bool) -> Result<TcpStre
                 std::thread::sleep(Duration::from_micros(200));
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                return Err(Error::new(
-                    ErrorKind::NotConnected,
-                    "the run ended before it connected",
-                ));
+                return Err(run_ended());
             }
             Err(error) => return Err(error),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::KernelSettings;
+
+    #[test]
+    fn a_connection_that_nobody_accepts_ends_with_the_run() {
+        let settings = KernelSettings { mtu: 1500, ..KernelSettings::default() };
+        let open = || tcp_socket(address(Side::Receiver, 0, 0));
+        let (_host, control) = match Host::new(Side::Receiver, &settings, 0, &[], open) {
+            Err(error @ TestbedError::Unavailable { .. }) => {
+                return println!("skipped: {error}");
+            }
+            made => made.expect("a host"),
+        };
+        let to = address(Side::Sender, 0, CONTROL_PORT);
+        let error = connect_to(control, &to, &|| true).expect_err("no packet leaves the device");
+        assert_eq!(error.kind(), ErrorKind::NotConnected);
     }
 }

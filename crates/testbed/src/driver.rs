@@ -154,6 +154,10 @@ impl<'a> Driver<'a> {
             SocketRole::Listener => {
                 if flow.accept() {
                     let _ = flow.listener.as_ref().map(|socket| epoll::delete(&self.epoll, socket));
+                    if !flow.is_multipath() {
+                        // Further subflows would arrive at it.
+                        flow.listener = None;
+                    }
                     let token = Token { role: SocketRole::Receiver, ..token }.data();
                     let flags = epoll::EventFlags::IN;
                     let receiver = flow.receiver.as_ref();

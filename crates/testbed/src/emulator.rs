@@ -1,8 +1,10 @@
 //! The emulator: carries packets from TUN devices across the scenario's links in real time.
 //!
 //! The simulator's engine runs the links. It is advanced to the current time before every other
-//! action, so events on links occur at their exact times even if the thread wakes late. Only
-//! reading packets from devices and writing them can be late, and that lateness is measured.
+//! action, so events on links occur at their exact times even if the thread wakes late. A packet
+//! enters the links when it is read from a device, and arrives when it is written to one. How late
+//! it is written is measured. How late it is read is not, as devices do not say when a packet came:
+//! `stalls` measures how long processors stopped.
 
 use crate::capture::Captures;
 use crate::error::TestbedError;
@@ -100,11 +102,40 @@ pub(crate) struct PathStats {
     pub(crate) queue_delays: Histogram,
     /// One-way delay of empty links.
     base_delay: Span,
+    /// Of the whole run.
+    carried: Carried,
+    /// By the end of the warm-up.
+    carried_in_warmup: Carried,
+    /// Packets with payload that arrived with an ECN mark.
+    pub(crate) marked: u64,
+}
+
+impl PathStats {
+    /// What the path carried since the end of the warm-up.
+    pub(crate) fn carried(&self) -> Carried {
+        let earlier = self.carried_in_warmup;
+        Carried {
+            sent_packets: self.carried.sent_packets - earlier.sent_packets,
+            delivered_bytes: self.carried.delivered_bytes - earlier.delivered_bytes,
+        }
+    }
+}
+
+/// Counters of the data packets of a path.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Carried {
     pub(crate) sent_packets: u64,
     /// Payload delivered, bytes; retransmitted data counts again.
     pub(crate) delivered_bytes: u64,
-    /// Packets with payload that arrived with an ECN mark.
-    pub(crate) marked: u64,
+}
+
+/// What the path of a program had carried when the run was sampled.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ProgramSample {
+    pub(crate) flow: u32,
+    /// Time, s.
+    pub(crate) t: f64,
+    pub(crate) carried: Carried,
 }
 
 /// Packets that left the links, until they are written to a device. Frees dropped packets.
@@ -122,18 +153,14 @@ impl DeliveryLog {
         &mut self.path_stats[self.stats_of[port.pair() as usize] as usize]
     }
 
-    /// Begins the statistics of all paths anew; returns the packets sent until now.
-    fn reset(&mut self) -> u64 {
-        let sent = sent_packets(&self.path_stats);
+    /// Begins the statistics of all paths anew, at the end of the warm-up.
+    fn reset(&mut self) {
         for stats in &mut self.path_stats {
-            *stats = PathStats { base_delay: stats.base_delay, ..PathStats::default() };
+            let PathStats { base_delay, carried, .. } = *stats;
+            let carried_in_warmup = carried;
+            *stats = PathStats { base_delay, carried, carried_in_warmup, ..PathStats::default() };
         }
-        sent
     }
-}
-
-fn sent_packets(path_stats: &[PathStats]) -> u64 {
-    path_stats.iter().map(|stats| stats.sent_packets).sum()
 }
 
 impl Observer<PacketRef> for DeliveryLog {
@@ -144,7 +171,7 @@ impl Observer<PacketRef> for DeliveryLog {
         if side_of(to) == Side::Receiver && packet.payload > 0 {
             let stats = self.stats_mut(to);
             stats.queue_delays.record(now.since(packet.entered).saturating_sub(stats.base_delay));
-            stats.delivered_bytes += u64::from(packet.payload);
+            stats.carried.delivered_bytes += u64::from(packet.payload);
             stats.marked += u64::from(packet.is_marked());
         }
     }
@@ -172,6 +199,7 @@ pub(crate) struct Measurements {
     pub(crate) path_stats: Vec<PathStats>,
     /// Data packets of the whole run.
     pub(crate) data_packets: u64,
+    pub(crate) program_samples: Vec<ProgramSample>,
     pub(crate) health: Health,
     pub(crate) events: u64,
     pub(crate) captures: Option<Captures>,
@@ -185,6 +213,9 @@ pub(crate) struct Emulator<'a> {
     port_devices: Vec<usize>,
     /// Number of links to sample; these are the first ones of the network.
     sampled_links: u32,
+    /// Each flow of a program with its path.
+    programs: Vec<(u32, u32)>,
+    program_samples: Vec<ProgramSample>,
     clock: Clock,
     /// Time to the next delivery after a large batch.
     batch_interval_max: Span,
@@ -231,6 +262,8 @@ impl<'a> Emulator<'a> {
             devices,
             port_devices,
             sampled_links,
+            programs: Vec::new(),
+            program_samples: Vec::new(),
             clock,
             batch_interval_max,
             waiting,
@@ -239,6 +272,11 @@ impl<'a> Emulator<'a> {
             health: Health::default(),
             captures,
         }
+    }
+
+    /// Also samples these flows of programs, each given with its path.
+    pub(crate) fn with_programs(self, programs: Vec<(u32, u32)>) -> Emulator<'a> {
+        Emulator { programs, ..self }
     }
 
     /// Runs until the last of `times`, at which links are sampled.
@@ -256,7 +294,7 @@ impl<'a> Emulator<'a> {
         let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
         let epoll = self.epoll_devices().map_err(TestbedError::failed("watched devices"))?;
         let mut events = Vec::with_capacity(64);
-        let (mut links, mut warmup_packets) = (Links::default(), 0);
+        let mut links = Links::default();
         let mut next_delivery = Time::ZERO;
         while !stop.load(Ordering::Relaxed) {
             let now = self.clock.now();
@@ -264,10 +302,10 @@ impl<'a> Emulator<'a> {
                 self.engine.run_until(at);
                 self.sample(&mut links, at);
                 if ends_warmup {
-                    warmup_packets = self.engine.observer_mut().reset();
+                    self.engine.observer_mut().reset();
                 }
                 if times.peek().is_none() {
-                    return Ok(self.measurements(links, warmup_packets, at));
+                    return Ok(self.measurements(links, at));
                 }
             }
             self.engine.run_until(now);
@@ -297,13 +335,14 @@ impl<'a> Emulator<'a> {
         Err(TestbedError::Stopped)
     }
 
-    fn measurements(mut self, links: Links, warmup_packets: u64, end: Time) -> Measurements {
+    fn measurements(mut self, links: Links, end: Time) -> Measurements {
         self.health.emulator_busy = self.worked.as_secs_f64() / end.as_secs_f64();
         let path_stats = std::mem::take(&mut self.engine.observer_mut().path_stats);
         Measurements {
             links,
-            data_packets: warmup_packets + sent_packets(&path_stats),
+            data_packets: path_stats.iter().map(|stats| stats.carried.sent_packets).sum(),
             path_stats,
+            program_samples: self.program_samples,
             health: self.health,
             events: self.engine.events(),
             captures: self.captures,
@@ -320,9 +359,16 @@ impl<'a> Emulator<'a> {
     }
 
     fn sample(&mut self, table: &mut Links, now: Time) {
+        let t = now.as_secs_f64();
         for link in 0..self.sampled_links {
-            table.push(link_row(&mut self.engine, link, now.as_secs_f64()));
+            table.push(link_row(&mut self.engine, link, t));
         }
+        let stats = &self.engine.observer().path_stats;
+        self.program_samples.extend(self.programs.iter().map(|&(flow, path)| ProgramSample {
+            flow,
+            t,
+            carried: stats[path as usize].carried,
+        }));
     }
 
     /// Reads up to [`MAX_FRAMES_PER_READ`] frames of a device and sends their segments onto links.
@@ -353,7 +399,7 @@ impl<'a> Emulator<'a> {
             for packet in packets {
                 self.capture(now, port, packet);
                 if side == Side::Sender && packet.payload > 0 {
-                    self.engine.observer_mut().stats_mut(port).sent_packets += 1;
+                    self.engine.observer_mut().stats_mut(port).carried.sent_packets += 1;
                 }
                 self.engine.send(port, packet);
             }

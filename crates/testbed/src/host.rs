@@ -80,8 +80,10 @@ impl Host {
             for (key, value) in &settings.sysctls {
                 write_sysctl(key, value)?;
             }
+            let default = settings.default_algorithm.as_deref();
+            let of_route = default.map(set_default_algorithm).transpose()?.flatten();
             let tun = sys::open_tun(DEVICE).map_err(open_tun_failed)?;
-            configure_interfaces(side, settings, first)
+            configure_interfaces(side, settings, first, of_route)
                 .map_err(TestbedError::failed("configured a network namespace"))?;
             if !additional_paths.is_empty() {
                 configure_mptcp(side, additional_paths).map_err(TestbedError::unavailable(
@@ -115,8 +117,9 @@ impl Host {
         line.and_then(|line| line.split_whitespace().nth(11)?.parse().ok()).unwrap_or(0)
     }
 
-    /// Fast recovery episodes and reductions that were undone, of all its TCP connections.
-    pub(crate) fn tcp_episodes(&self) -> Result<[u32; 2], TestbedError> {
+    /// Fast recovery episodes, reductions that were undone, and retransmission timeouts, of all its
+    /// TCP connections.
+    pub(crate) fn tcp_episodes(&self) -> Result<[u32; 3], TestbedError> {
         let read = || {
             let text = fs::read_to_string("/proc/thread-self/net/netstat")?;
             tcp_episodes(&text).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))
@@ -125,9 +128,9 @@ impl Host {
     }
 }
 
-/// Fast recovery episodes and reductions that were undone, of all connections of a host, from the text
-/// of /proc/net/netstat (Linux, Documentation/networking/snmp_counter.rst).
-fn tcp_episodes(netstat: &str) -> Option<[u32; 2]> {
+/// Fast recovery episodes, reductions that were undone, and retransmission timeouts, of all connections
+/// of a host, from the text of /proc/net/netstat (Linux, Documentation/networking/snmp_counter.rst).
+fn tcp_episodes(netstat: &str) -> Option<[u32; 3]> {
     let mut lines = netstat.lines().filter_map(|line| line.strip_prefix("TcpExt:"));
     let (names, values) = (lines.next()?.split_whitespace(), lines.next()?.split_whitespace());
     let counters: HashMap<&str, u32> =
@@ -136,6 +139,7 @@ fn tcp_episodes(netstat: &str) -> Option<[u32; 2]> {
     Some([
         sum(&["TCPRenoRecovery", "TCPSackRecovery"])?,
         sum(&["TCPFullUndo", "TCPPartialUndo", "TCPDSACKUndo", "TCPLossUndo"])?,
+        sum(&["TCPTimeouts"])?,
     ])
 }
 
@@ -165,6 +169,17 @@ fn write_sysctl(key: &str, value: &str) -> Result<(), TestbedError> {
     fs::write(&path, value).map_err(|error| sysctl_failed(key, value, error))
 }
 
+/// Makes an algorithm the default of the current namespace. Returns the algorithm if routes must select
+/// it, as the kernel allows other namespaces no default beyond `tcp_allowed_congestion_control`.
+fn set_default_algorithm(name: &str) -> Result<Option<&str>, TestbedError> {
+    let key = "ipv4/tcp_congestion_control";
+    match fs::write(format!("/proc/sys/net/{key}"), name) {
+        Ok(()) => Ok(None),
+        Err(error) if error.raw_os_error() == Some(libc::EPERM) => Ok(Some(name)),
+        Err(error) => Err(sysctl_failed(key, name, error)),
+    }
+}
+
 fn sysctl_failed(key: &str, value: &str, error: io::Error) -> TestbedError {
     if (key, value, error.kind()) == (TCP_ECN, ACCURATE_ECN, io::ErrorKind::InvalidInput) {
         let remedy = "this kernel has no accurate ECN; write ecn = \"classic\" or \"off\", or use the \
@@ -178,7 +193,12 @@ fn sysctl_failed(key: &str, value: &str, error: io::Error) -> TestbedError {
     TestbedError::unavailable(format!("write /proc/sys/net/{key}"), remedy)(error)
 }
 
-fn configure_interfaces(side: Side, settings: &KernelSettings, first: u32) -> io::Result<()> {
+fn configure_interfaces(
+    side: Side,
+    settings: &KernelSettings,
+    first: u32,
+    algorithm: Option<&str>,
+) -> io::Result<()> {
     let routing = RouteSocket::open()?;
     routing.set_link_up(LOOPBACK, LinkSettings::default())?;
     routing.add_loopback_address(side.address(first), PREFIX)?;
@@ -198,7 +218,8 @@ fn configure_interfaces(side: Side, settings: &KernelSettings, first: u32) -> io
     };
     routing.set_link_up(device, interface)?;
     let [a, b] = side.peer().network();
-    routing.add_route([a, b, 0, 0], PREFIX, device, settings.route_metrics[side as usize])
+    let metrics = settings.route_metrics[side as usize];
+    routing.add_route([a, b, 0, 0], PREFIX, device, metrics, algorithm)
 }
 
 /// Allows one subflow per path at both ends; the sender opens the subflows.
@@ -264,9 +285,9 @@ mod tests {
     #[test]
     fn episodes_are_sums_of_the_kernels_counters() {
         let names = "TcpExt: SyncookiesSent TCPRenoRecovery TCPSackRecovery TCPFullUndo \
-                     TCPPartialUndo TCPDSACKUndo TCPLossUndo";
-        let text = format!("{names}\nTcpExt: 9 1 20 3 40 5 60\nIpExt: InNoRoutes\nIpExt: 7\n");
-        assert_eq!(tcp_episodes(&text), Some([21, 108]));
+                     TCPPartialUndo TCPDSACKUndo TCPLossUndo TCPTimeouts";
+        let text = format!("{names}\nTcpExt: 9 1 20 3 40 5 60 7\nIpExt: InNoRoutes\nIpExt: 7\n");
+        assert_eq!(tcp_episodes(&text), Some([21, 108, 7]));
         assert_eq!(tcp_episodes("TcpExt: TCPFullUndo\nTcpExt: 1\n"), None);
     }
 
@@ -293,6 +314,34 @@ mod tests {
         for metric in ["initcwnd 3", "rto_min lock 50ms", "quickack 1"] {
             assert!(shown.contains(metric), "{metric:?} in {shown:?}");
         }
+        Ok(())
+    }
+
+    #[test]
+    fn routes_select_an_algorithm_that_cannot_be_the_default() -> Result<(), TestbedError> {
+        // Linux has it, but only the first namespace may have it as the default unless it is allowed.
+        let cc = Some("cubic".to_owned());
+        let settings =
+            KernelSettings { mtu: 1500, default_algorithm: cc, ..KernelSettings::default() };
+        let show = || {
+            let default = fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control");
+            let routes = Command::new("ip").args(["route", "show", "dev", DEVICE]).output();
+            Ok((default.unwrap_or_default(), routes))
+        };
+        let (default, routes) = match Host::new(Side::Sender, &settings, 0, &[], show) {
+            Ok((_, (default, Ok(routes)))) => (default, routes.stdout),
+            Ok((_, (_, Err(error)))) => {
+                println!("skipped: ip (iproute2): {error}");
+                return Ok(());
+            }
+            Err(error @ TestbedError::Unavailable { .. }) => {
+                println!("skipped: {error}");
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        };
+        let routes = String::from_utf8_lossy(&routes);
+        assert_ne!(default.trim() == "cubic", routes.contains("congctl cubic"), "{routes:?}");
         Ok(())
     }
 

@@ -4,6 +4,7 @@
 
 use crate::sys::getsockopt;
 use dumbbell_sim::{FlowRow, SeriesRow};
+use dumbbell_units::Span;
 use std::io;
 use std::os::fd::AsFd;
 
@@ -37,6 +38,7 @@ const TCPI_SND_CWND: usize = 80;
 const TCPI_TOTAL_RETRANS: usize = 100;
 const TCPI_PACING_RATE: usize = 104;
 const TCPI_BYTES_ACKED: usize = 120;
+const TCPI_NOTSENT_BYTES: usize = 144;
 const TCPI_MIN_RTT: usize = 148;
 const TCPI_DATA_SEGS_OUT: usize = 156;
 const TCPI_DELIVERY_RATE: usize = 160;
@@ -88,6 +90,17 @@ impl TcpInfo {
     fn delivered_bytes(&self) -> u64 {
         let (sacked, mss) = (u64::from(self.u32(TCPI_SACKED)), u64::from(self.u32(TCPI_SND_MSS)));
         self.u64(TCPI_BYTES_ACKED).saturating_sub(1) + sacked * mss
+    }
+
+    /// Bytes that were written but not sent yet.
+    pub(crate) fn unsent_bytes(&self) -> u32 {
+        self.u32(TCPI_NOTSENT_BYTES)
+    }
+
+    /// Bytes that a window sends in `span`; `None` before there is a round-trip time.
+    pub(crate) fn bytes_in(&self, span: Span) -> Option<u64> {
+        let window = u64::from(self.u32(TCPI_SND_CWND)) * u64::from(self.u32(TCPI_SND_MSS));
+        (window * span.as_nanos() / 1000).checked_div(self.u32(TCPI_RTT).into())
     }
 
     /// Fills in the sender's columns; the pacing rate only if the sender is paced.

@@ -41,6 +41,7 @@ mod program;
 mod run;
 mod settings;
 mod small_pages;
+mod socket_buffer;
 mod stalls;
 mod sys;
 mod tcp_flow;

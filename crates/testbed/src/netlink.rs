@@ -125,13 +125,14 @@ impl RouteSocket {
         message.request(&self.0).map(|_| ())
     }
 
-    /// Routes a network through an interface.
+    /// Routes a network through an interface, with an algorithm for its connections if one is given.
     pub(crate) fn add_route(
         &self,
         network: [u8; 4],
         prefix: u8,
         index: u32,
         metrics: RouteMetrics,
+        algorithm: Option<&str>,
     ) -> io::Result<()> {
         const MAIN: u8 = 254;
         const STATIC: u8 = 4;
@@ -144,6 +145,7 @@ impl RouteSocket {
         const RTAX_INITCWND: u16 = 11;
         const RTAX_RTO_MIN: u16 = 13;
         const RTAX_QUICKACK: u16 = 15;
+        const RTAX_CC_ALGO: u16 = 16;
         let mut body = vec![INET, prefix, 0, 0, MAIN, STATIC, SCOPE_LINK, UNICAST];
         body.extend(0u32.to_ne_bytes());
         let message = Message::new(RTM_NEWROUTE, CREATE, &body)
@@ -160,8 +162,12 @@ impl RouteSocket {
         ];
         let metrics = metrics.into_iter().filter_map(|(kind, value)| Some((kind, value?)));
         let message = message.nest(RTA_METRICS, |nested| {
-            metrics
-                .fold(nested, |nested, (kind, value)| nested.attribute(kind, &value.to_ne_bytes()))
+            let nested = metrics
+                .fold(nested, |nested, (kind, value)| nested.attribute(kind, &value.to_ne_bytes()));
+            match algorithm {
+                Some(name) => nested.attribute(RTAX_CC_ALGO, name.as_bytes()),
+                None => nested,
+            }
         });
         message.request(&self.0).map(|_| ())
     }

@@ -1,19 +1,18 @@
 //! A run: creates hosts, opens flows, and runs the emulator and the applications on two threads.
 
-use crate::algorithm::kernel_name;
 use crate::bulk_flow::{self, options_of};
 use crate::capture::Captures;
 use crate::cpu_latency::CpuLatencyLock;
 use crate::datagram_flow;
 use crate::driver::{Driver, Samples};
-use crate::emulator::{Clock, Device, Emulator, Measurements, PathStats};
+use crate::emulator::{Clock, Device, Emulator, Measurements, PathStats, ProgramSample};
 use crate::error::TestbedError;
 use crate::health::{Health, StealMeter, tcp_memory_pressure};
 use crate::host::{Host, MAX_PATHS, Side};
 use crate::info::MAX_SUBFLOWS;
 use crate::pool::PacketRef;
 use crate::program::Program;
-use crate::settings::{KernelSettings, tcp_ecn, udp_mtu};
+use crate::settings::{KernelSettings, check_sockets, tcp_ecn, udp_mtu};
 use crate::small_pages::SmallPages;
 use crate::stalls;
 use crate::tcp_flow::{FlowSockets, TcpFlow};
@@ -25,9 +24,10 @@ use crate::udt_flow;
 use crate::waiting::Waiting;
 use dumbbell_sim::{
     AppLogs, FlowPlan, FlowRow, FlowSpec, Flows, FrameRow, Frames, Histogram, LinkSpec, Network,
-    SampleTimes, Scenario, Transfer,
+    SampleTimes, Scenario, Series, Transfer,
 };
 use dumbbell_units::{Span, Time};
+use std::collections::HashMap;
 use std::net::UdpSocket;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -110,6 +110,7 @@ fn check_supported(scenario: &Scenario, network: &Network<PacketRef>) -> Result<
         if flow.command.is_some() && !flow.additional_subflows.is_empty() {
             return refuse(flow, "command", "given beside paths", "a program has one path");
         }
+        check_sockets(flow)?;
     }
     if network.routes_of.len() / 2 <= MAX_PATHS {
         return Ok(());
@@ -146,12 +147,7 @@ fn group_flows(scenario: &Scenario) -> Result<Vec<HostGroup>, TestbedError> {
             group.flows.push(number);
             continue;
         }
-        let mut settings = KernelSettings::for_flow(flow)?;
-        if flow.command.is_some() {
-            let default = kernel_name(flow).to_owned();
-            settings.sysctls.push(("ipv4/tcp_congestion_control", default));
-        }
-        groups.push(HostGroup { flows: vec![number], settings });
+        groups.push(HostGroup { flows: vec![number], settings: KernelSettings::for_flow(flow)? });
     }
     Ok(groups)
 }
@@ -208,6 +204,19 @@ fn prepare_udp(
     }
     let ends = scenario.datagram_ends(flow, plan).unwrap_or_else(|| scenario.udp_ends(flow, plan));
     datagram_flow::prepare(plan, ends, sockets)
+}
+
+/// Gives the samples of programs the packets and bytes that the emulator had counted on their paths.
+fn count_programs(series: &mut Series, counted: &[ProgramSample]) {
+    let counted: HashMap<_, _> =
+        counted.iter().map(|one| ((one.flow, one.t.to_bits()), one.carried)).collect();
+    for row in 0..series.flow.len() {
+        if let Some(carried) = counted.get(&(series.flow[row], series.t[row].to_bits())) {
+            series.sent[row] = carried.sent_packets;
+            series.delivered[row] = carried.delivered_bytes;
+            series.received[row] = carried.delivered_bytes;
+        }
+    }
 }
 
 /// What a thread returned; its panic becomes this thread's.
@@ -314,7 +323,9 @@ impl<'a> Run<'a> {
         let waiting = Waiting::new(at_once * (1 + self.application_threads()));
         let polls = waiting.is_polling();
         let captures = self.captures();
-        let emulator = Emulator::new(network, devices, ports, links, clock, waiting, captures);
+        let programs = self.programs.iter().map(|program| (program.number, program.plan().pair));
+        let emulator = Emulator::new(network, devices, ports, links, clock, waiting, captures)
+            .with_programs(programs.collect());
         let first_subflows = FlowPlan::first_subflows(&self.plans).collect::<Vec<_>>();
         let own_host = self.own_host();
         let driver = Driver::new(
@@ -379,8 +390,9 @@ impl<'a> Run<'a> {
         measured: Measurements,
         samples: Samples,
     ) -> Result<TestbedOutcome, TestbedError> {
-        let Measurements { links, path_stats, data_packets, mut health, events, captures } =
-            measured;
+        let Measurements { links, path_stats, data_packets, events, captures, .. } = measured;
+        let (mut health, mut series) = (measured.health, samples.series);
+        count_programs(&mut series, &measured.program_samples);
         health.application_lateness = samples.lateness;
         health.device_drops = self.hosts.iter().flatten().map(|host| host.device_drops()).sum();
         let shortest = self.plans.iter().flat_map(|plan| &plan.paths).map(|path| path.rtt).min();
@@ -394,7 +406,7 @@ impl<'a> Run<'a> {
         let tables = dumbbell_sim::RunOutput {
             data_packets,
             flows,
-            series: samples.series,
+            series,
             links,
             internals: samples.internals.unwrap_or_default(),
             subflows,
@@ -466,7 +478,7 @@ impl<'a> Run<'a> {
         since(&mut rows, warm);
         for program in programs {
             let row = &mut rows[program.number as usize].0;
-            *row = Program::with_packets(*row, &path_stats[program.plan().pair as usize]);
+            *row = Program::with_packets(*row, path_stats[program.plan().pair as usize].carried());
         }
         let (mut flows, mut subflows) = (Flows::default(), Flows::default());
         for (row, mut subflow_rows) in rows {

@@ -1,6 +1,6 @@
 //! Maps a flow's TCP stack onto kernel settings: sysctls, route metrics, device and socket options.
 
-use crate::algorithm::{echoes_marks, kernel_name};
+use crate::algorithm::{echoes_marks, has_options, kernel_name};
 use crate::bulk_flow::options_of;
 use crate::error::TestbedError;
 use crate::netlink::RouteMetrics;
@@ -16,6 +16,10 @@ const IP_UDP: u32 = 28;
 /// emulator.
 pub(crate) const TUN_QUEUE_PACKETS: u32 = 20_000;
 const ETHERNET_MTU: u32 = 1500;
+/// Bytes of the headers of IPv4 and TCP on a data segment, without timestamps and with them.
+const HEADER: u16 = 40;
+const HEADER_WITH_TIMESTAMPS: u16 = 52;
+const NS_PER_MS: u64 = 1_000_000;
 /// The sysctl for ECN, and its value for accurate ECN, which older kernels refuse.
 pub(crate) const TCP_ECN: &str = "ipv4/tcp_ecn";
 pub(crate) const ACCURATE_ECN: &str = "3";
@@ -32,6 +36,8 @@ pub(crate) struct KernelSettings {
     pub(crate) sysctls: Vec<(&'static str, String)>,
     /// Whether sockets pace even if the algorithm sets no rate.
     pub(crate) pacing: bool,
+    /// The default algorithm of both namespaces; `None` for the kernel's.
+    pub(crate) default_algorithm: Option<String>,
     /// Size of the receive buffer, bytes; `None` for one that grows.
     pub(crate) receive_buffer: Option<u64>,
 }
@@ -57,7 +63,7 @@ impl KernelSettings {
             ("ipv4/tcp_orphan_retries", "3".to_owned()),
             ("ipv4/tcp_rmem", format!("4096 131072 {}", stack.tcp_rmem.min(MAX_SOCKET_BUFFER))),
             ("ipv4/tcp_wmem", format!("4096 16384 {}", stack.tcp_wmem.min(MAX_SOCKET_BUFFER))),
-            ("ipv4/tcp_timestamps", if stack.header > 40 { "1" } else { "0" }.to_owned()),
+            ("ipv4/tcp_timestamps", if stack.timestamps() { "1" } else { "0" }.to_owned()),
             (TCP_ECN, tcp_ecn(flow).to_owned()),
         ];
         if stack.loss_detection == LossDetection::DupThresh {
@@ -73,7 +79,7 @@ impl KernelSettings {
             sysctls.push(("ipv4/tcp_comp_sack_nr", "0".to_owned()));
         }
         let differs = |ours: u64, theirs: u64, value: u32| (ours != theirs).then_some(value);
-        let min_rto = (stack.min_rto_ns / 1_000_000) as u32;
+        let min_rto = (stack.min_rto_ns / NS_PER_MS) as u32;
         let sender = RouteMetrics {
             initial_window: differs(
                 stack.initial_window.into(),
@@ -91,6 +97,7 @@ impl KernelSettings {
             route_metrics: [sender, receiver],
             sysctls,
             pacing: stack.pacing,
+            default_algorithm: flow.command.is_some().then(|| kernel_name(flow).to_owned()),
             receive_buffer: stack.receive_window_is_set().then_some(buffer),
         })
     }
@@ -127,19 +134,62 @@ fn milliseconds(ns: u64) -> String {
     format!("\"{} ms\"", ns as f64 / 1e6)
 }
 
+fn unsupported(flow: &FlowSpec, key: &str, value: &str, reason: &str) -> TestbedError {
+    let (flow, key) = (flow.name.clone(), key.to_owned());
+    TestbedError::Unsupported { flow, key, value: value.to_owned(), reason: reason.to_owned() }
+}
+
+/// Refuses what a flow over TCP cannot have, because of who opens its sockets or of which kind they are.
+///
+/// # Errors
+/// [`TestbedError::Unsupported`] for the first such setting.
+pub(crate) fn check_sockets(flow: &FlowSpec) -> Result<(), TestbedError> {
+    if udp_mtu(flow).is_some() || options_of(flow).is_some() {
+        return Ok(());
+    }
+    let stack = &flow.stack;
+    if has_options(&flow.cc) {
+        let reason = "a kernel's algorithms have no options by flow; write ";
+        let (value, name) = (format!("\"{}\"", flow.cc), kernel_name(flow));
+        return Err(unsupported(flow, "cc", &value, &format!("{reason}\"{name}\"")));
+    }
+    if flow.command.is_some() && stack.receive_window_is_set() {
+        let (key, value) = ("stack_options.receive_window", stack.receive_window.to_string());
+        let reason = "the program given by command opens its own sockets; remove the option";
+        return Err(unsupported(flow, key, &value, reason));
+    }
+    let reason = if flow.command.is_some() {
+        "the program given by command opens its own sockets; write false"
+    } else if !flow.additional_subflows.is_empty() {
+        "Linux's Multipath TCP has no SO_MAX_PACING_RATE; write false"
+    } else {
+        return Ok(());
+    };
+    if stack.pacing {
+        return Err(unsupported(flow, "stack_options.pacing", "true", reason));
+    }
+    Ok(())
+}
+
 /// Refuses settings that only the simulator can change.
 ///
 /// # Errors
 /// [`TestbedError::Unsupported`] for the first such setting.
 fn check_supported(flow: &FlowSpec, stack: &Stack, linux: &Stack) -> Result<(), TestbedError> {
     let refuse = |key: &str, value: String, theirs: String| {
-        Err(TestbedError::Unsupported {
-            flow: flow.name.clone(),
-            key: format!("stack_options.{key}"),
-            value,
-            reason: format!("Linux has {theirs}, and no setting for it; write that"),
-        })
+        let reason = format!("Linux has {theirs}, and no setting for it; write that");
+        Err(unsupported(flow, &format!("stack_options.{key}"), &value, &reason))
     };
+    if ![HEADER, HEADER_WITH_TIMESTAMPS].contains(&stack.header) {
+        let (key, value) = ("stack_options.header", stack.header.to_string());
+        let reason = "Linux's headers have 52 bytes, or 40 without timestamps; write one of these";
+        return Err(unsupported(flow, key, &value, reason));
+    }
+    if !stack.min_rto_ns.is_multiple_of(NS_PER_MS) {
+        let (key, value) = ("stack_options.min_rto", milliseconds(stack.min_rto_ns));
+        let reason = "Linux has whole milliseconds; write such a number";
+        return Err(unsupported(flow, key, &value, reason));
+    }
     if stack.byte_counting != linux.byte_counting {
         return refuse("byte_counting", "false".to_owned(), "true".to_owned());
     }
@@ -184,11 +234,66 @@ fn check_supported(flow: &FlowSpec, stack: &Stack, linux: &Stack) -> Result<(), 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use dumbbell_sim::{PathSpec, Scenario};
+
+    /// Why a flow cannot run with a change of its keys.
+    fn refused(change: impl Fn(&mut FlowSpec)) -> String {
+        let json = r#"{
+            "duration_ns": 10, "sample_ns": 4,
+            "links": [{"name": "link", "rate_bps": 1e6, "delay_ns": 1}],
+            "flows": [{"name": "one", "cc": "cubic", "path": ["link"]}]
+        }"#;
+        let mut scenario = Scenario::from_json(json).expect("a scenario");
+        let flow = &mut scenario.flows[0];
+        change(flow);
+        let checked = check_sockets(flow).and_then(|()| KernelSettings::for_flow(flow));
+        checked.expect_err("it is refused").to_string()
+    }
 
     #[test]
     fn a_kernel_release_begins_with_its_version() {
         assert_eq!(kernel_version("6.18.44-cloud\n"), (6, 18));
         assert_eq!(kernel_version("6.8-rc1"), (6, 8));
         assert_eq!(kernel_version("unknown"), (0, 0));
+    }
+
+    #[test]
+    fn headers_are_those_with_timestamps_or_without() {
+        let error = refused(|flow| flow.stack.header = 44);
+        assert!(error.contains("stack_options.header cannot be 44"), "{error}");
+        assert!(error.contains("52 bytes, or 40 without timestamps"), "{error}");
+    }
+
+    #[test]
+    fn a_minimum_rto_is_a_whole_number_of_milliseconds() {
+        let error = refused(|flow| flow.stack.min_rto_ns = 1_500_000);
+        assert!(error.contains("stack_options.min_rto cannot be \"1.5 ms\""), "{error}");
+    }
+
+    #[test]
+    fn options_of_sockets_are_refused_where_a_program_opens_them() {
+        let of_program = |change: fn(&mut FlowSpec)| {
+            refused(|flow| {
+                flow.command = Some("true".to_owned());
+                change(flow);
+            })
+        };
+        let error = of_program(|flow| flow.cc = "cubic(beta=0.8)".to_owned());
+        assert!(error.contains("no options by flow; write \"cubic\""), "{error}");
+        let paced = of_program(|flow| flow.stack.pacing = true);
+        assert!(paced.contains("stack_options.pacing cannot be true"), "{paced}");
+        let small = of_program(|flow| flow.stack.receive_window = 20);
+        assert!(small.contains("stack_options.receive_window cannot be 20"), "{small}");
+        assert!([paced, small].iter().all(|error| error.contains("opens its own sockets")));
+    }
+
+    #[test]
+    fn sockets_of_multipath_tcp_have_no_pacing() {
+        let error = refused(|flow| {
+            flow.stack.pacing = true;
+            let (path, return_path) = (Vec::new(), Vec::new());
+            flow.additional_subflows = vec![PathSpec { path, return_path, return_delay_ns: 0 }];
+        });
+        assert!(error.contains("no SO_MAX_PACING_RATE; write false"), "{error}");
     }
 }

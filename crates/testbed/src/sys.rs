@@ -91,6 +91,14 @@ pub(crate) fn set_realtime_priority(priority: i32) -> io::Result<()> {
     Ok(())
 }
 
+/// Gives the calling thread the scheduling policy SCHED_OTHER.
+pub(crate) fn set_normal_priority() -> io::Result<()> {
+    let parameters = libc::sched_param { sched_priority: 0 };
+    // SAFETY: the parameters outlive the call; 0 is the calling thread.
+    check(unsafe { libc::sched_setscheduler(0, libc::SCHED_OTHER, &raw const parameters) })?;
+    Ok(())
+}
+
 /// Moves the calling thread into a new namespace; a new process namespace applies to later
 /// children.
 pub(crate) fn unshare(flags: Namespace) -> io::Result<()> {

@@ -6,10 +6,11 @@ use crate::conversation::Conversation;
 use crate::error::TestbedError;
 use crate::host::Side;
 use crate::info::{self, TcpInfo};
+use crate::tcp_socket::{MAX_UNSENT, limit_unsent};
 use dumbbell_net::Application;
 use dumbbell_sim::{FlowPlan, FlowRow, FlowSpec, Internals, SeriesRow};
 use dumbbell_tcp::Dialogue;
-use dumbbell_units::Time;
+use dumbbell_units::{Span, Time};
 use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
 use rustix::net::{
@@ -23,6 +24,11 @@ use std::os::fd::OwnedFd;
 pub(crate) const RECEIVER_PORT: u16 = 5001;
 /// Maximum data per write, bytes.
 pub(crate) const IO_BYTES: usize = 1 << 18;
+/// How long before its stop a flow begins to write little at a time. Until the stop it sends what was
+/// written before.
+const STOP_NOTICE: Span = Span::from_secs(1);
+/// How long what it then writes at a time lasts. A writer that is no later than this limits nothing.
+const LAST_WRITES: Span = Span::from_millis(5);
 
 /// State of a flow's connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -159,7 +165,7 @@ impl TcpFlow {
         if let FlowState::Failed(error) = self.state { Some(error) } else { None }
     }
 
-    fn is_multipath(&self) -> bool {
+    pub(crate) fn is_multipath(&self) -> bool {
         self.plan.paths.len() > 1
     }
 
@@ -238,14 +244,29 @@ impl TcpFlow {
         }
     }
 
-    /// Writes until the application has no data or the socket buffer is full.
+    /// How much to write at once, bytes, if the flow is to stop soon: what is written is sent even
+    /// after the stop.
+    fn last_write_bytes(&self, now: Time) -> Option<u64> {
+        let is_near = self.stop.is_some_and(|stop| stop <= now + STOP_NOTICE);
+        if !is_near || self.is_multipath() {
+            return None;
+        }
+        let info = TcpInfo::of(&self.sender).ok()?;
+        let bytes = info.bytes_in(LAST_WRITES)?.clamp(2 * self.mss, u64::from(MAX_UNSENT) / 2);
+        limit_unsent(&self.sender, 2 * bytes as u32).ok()?;
+        Some(if u64::from(info.unsent_bytes()) < bytes { bytes } else { 0 })
+    }
+
+    /// Writes until the application has no data or the socket buffer is full; little at a time if the
+    /// flow is to stop soon.
     fn write(&mut self, now: Time, data: &[u8]) {
         self.opened_at.get_or_insert(now);
         if let Some(conversation) = &mut self.conversation {
             conversation.on_open(now);
         }
+        let mut left = self.last_write_bytes(now).unwrap_or(u64::MAX);
         while self.state == FlowState::Sending {
-            let count = self.writable_bytes(now).min(data.len() as u64) as usize;
+            let count = self.writable_bytes(now).min(left).min(data.len() as u64) as usize;
             if count == 0 && self.written < self.bytes {
                 return;
             }
@@ -253,7 +274,10 @@ impl TcpFlow {
                 return self.shutdown_write();
             }
             match send(&self.sender, &data[..count], SendFlags::NOSIGNAL) {
-                Ok(done) => self.written += done as u64,
+                Ok(done) => {
+                    self.written += done as u64;
+                    left -= done as u64;
+                }
                 Err(Errno::AGAIN | Errno::INTR | Errno::NOTCONN) => return,
                 Err(error) => self.state = FlowState::Failed(error.raw_os_error()),
             }
@@ -283,12 +307,15 @@ impl TcpFlow {
         }
     }
 
-    /// Accepts the connection; returns whether there was one.
+    /// Accepts the connection; returns whether the listener has nothing more to do.
     pub(crate) fn accept(&mut self) -> bool {
-        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-        let listener = self.listener.as_ref();
-        self.receiver = listener.and_then(|listener| accept_with(listener, flags).ok());
-        self.receiver.is_some()
+        let Some(listener) = &self.listener else { return true };
+        match accept_with(listener, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
+            Ok(receiver) => self.receiver = Some(receiver),
+            Err(Errno::AGAIN | Errno::INTR | Errno::CONNABORTED) => return false,
+            Err(error) => self.state = FlowState::Failed(error.raw_os_error()),
+        }
+        true
     }
 
     /// Reads and discards the data that has arrived; returns whether more may follow.
@@ -408,5 +435,30 @@ impl TcpFlow {
         row.delivered = row.delivered.min(self.written);
         row.received = self.received;
         (row, subflows)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dumbbell_sim::Scenario;
+    use std::net::UdpSocket;
+
+    #[test]
+    fn a_connection_that_cannot_be_accepted_is_a_failure() -> std::io::Result<()> {
+        let json = r#"{
+            "duration_ns": 10, "sample_ns": 4,
+            "links": [{"name": "link", "rate_bps": 1e6, "delay_ns": 1}],
+            "flows": [{"name": "one", "cc": "cubic", "path": ["link"]}]
+        }"#;
+        let scenario = Scenario::from_json(json).expect("a scenario");
+        let plan = FlowPlan { pair: 0, start: Time::ZERO, paths: Vec::new() };
+        // A UDP socket accepts nothing.
+        let [sender, listener] = [UdpSocket::bind("127.0.0.1:0")?, UdpSocket::bind("127.0.0.1:0")?];
+        let sockets = FlowSockets { sender: sender.into(), listener: listener.into() };
+        let mut flow = TcpFlow::new(0, &scenario.flows[0], plan, sockets, None);
+        assert!(flow.accept(), "the listener has nothing more to do");
+        assert_eq!(flow.errno(), Some(Errno::OPNOTSUPP.raw_os_error()));
+        Ok(())
     }
 }

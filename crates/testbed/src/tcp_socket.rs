@@ -1,9 +1,10 @@
 //! Opens the sockets of TCP connections.
 
-use crate::algorithm::{LINUX_ALGORITHMS, echoes_marks, has_options, kernel_name, own_algorithms};
+use crate::algorithm::{LINUX_ALGORITHMS, echoes_marks, kernel_name, own_algorithms};
 use crate::error::TestbedError;
 use crate::host::{Side, mptcp_socket};
 use crate::settings::KernelSettings;
+use crate::socket_buffer::{Buffer, set_buffer};
 use crate::sys::setsockopt;
 use crate::tcp_flow::{RECEIVER_PORT, address};
 use dumbbell_sim::{FlowPlan, FlowSpec};
@@ -15,9 +16,8 @@ use std::time::Duration;
 const TCP_NOTSENT_LOWAT: i32 = 25;
 /// Limit of unsent data in a socket (TCP_NOTSENT_LOWAT), bytes.
 ///
-/// It lasts for about 1 ms at 10 Gbit/s, so that a writer may be that late, and is sent soon after
-/// a flow is stopped.
-const NOTSENT_LOWAT_BYTES: u32 = 1 << 20;
+/// It lasts for about 1 ms at 10 Gbit/s, so that a writer may be that late.
+pub(crate) const MAX_UNSENT: u32 = 1 << 20;
 /// A value of SO_MAX_PACING_RATE that turns pacing on without a limit. The maximum value of the
 /// type would turn pacing off.
 const UNLIMITED_PACING_RATE: u64 = u64::MAX >> 1;
@@ -44,18 +44,17 @@ fn open_socket(is_multipath: bool) -> Result<OwnedFd, TestbedError> {
     Ok(socket)
 }
 
+/// Limits the unsent data in a socket, bytes. It can be written to while there is less than half of it.
+pub(crate) fn limit_unsent(socket: &OwnedFd, bytes: u32) -> std::io::Result<()> {
+    setsockopt(socket, libc::IPPROTO_TCP, TCP_NOTSENT_LOWAT, &bytes.to_ne_bytes())
+}
+
 /// Opens the sending socket; call in the sender's namespace.
 pub(crate) fn open_sender(
     flow: &FlowSpec,
     plan: &FlowPlan,
     settings: &KernelSettings,
 ) -> Result<OwnedFd, TestbedError> {
-    if has_options(&flow.cc) {
-        let (name, cc) = (flow.name.clone(), kernel_name(flow));
-        let reason = format!("a kernel's algorithms have no options by flow; write \"{cc}\"");
-        let (key, value) = ("cc".to_owned(), format!("\"{}\"", flow.cc));
-        return Err(TestbedError::Unsupported { flow: name, key, value, reason });
-    }
     let socket = open_socket(!flow.additional_subflows.is_empty())?;
     let cc = kernel_name(flow);
     sockopt::set_tcp_congestion(&socket, cc)
@@ -66,8 +65,7 @@ pub(crate) fn open_sender(
         setsockopt(&socket, level, option, &UNLIMITED_PACING_RATE.to_ne_bytes())
             .map_err(prepared)?;
     }
-    let (level, value) = (libc::IPPROTO_TCP, NOTSENT_LOWAT_BYTES.to_ne_bytes());
-    let limited = setsockopt(&socket, level, TCP_NOTSENT_LOWAT, &value);
+    let limited = limit_unsent(&socket, MAX_UNSENT);
     if flow.additional_subflows.is_empty() {
         // Multipath TCP supports the option only since Linux 6.10.
         limited.map_err(prepared)?;
@@ -103,12 +101,6 @@ fn algorithm_unavailable(flow: &FlowSpec, cc: &str, error: Errno) -> TestbedErro
     TestbedError::unavailable(format!("use the algorithm \"{cc}\""), remedy)(error)
 }
 
-/// Sets the size of the receive buffer, bytes; the kernel doubles what it is given.
-fn set_receive_buffer(socket: &OwnedFd, size: u64) -> std::io::Result<()> {
-    let half = i32::try_from(size / 2).unwrap_or(i32::MAX);
-    setsockopt(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &half.to_ne_bytes())
-}
-
 /// Opens the listening socket; call in the receiver's namespace.
 pub(crate) fn open_listener(
     flow: &FlowSpec,
@@ -122,8 +114,8 @@ pub(crate) fn open_listener(
             .map_err(|error| algorithm_unavailable(flow, cc, error))?;
     }
     if let Some(size) = settings.receive_buffer {
-        set_receive_buffer(&socket, size)
-            .map_err(TestbedError::failed("set the size of a receive buffer"))?;
+        // The kernel doubles what it is given.
+        set_buffer(&socket, Buffer::Receive, i32::try_from(size / 2).unwrap_or(i32::MAX))?;
     }
     bind(&socket, &address(Side::Receiver, plan.pair, RECEIVER_PORT))
         .and_then(|()| listen(&socket, BACKLOG))

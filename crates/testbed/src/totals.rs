@@ -14,7 +14,7 @@ pub(crate) type FlowTotals = (FlowRow, Vec<(u32, FlowRow)>);
 /// The totals so far of all flows, in their order; the emulator counts the packets of programs.
 ///
 /// The kernel counts episodes of recovery by host, so that only a flow that has its `own_host` has
-/// them.
+/// them, and each program, which always has one.
 ///
 /// # Errors
 /// If the counters of the host cannot be read.
@@ -28,9 +28,11 @@ pub(crate) fn totals(
     let mut totals: Vec<FlowTotals> = flows.iter().map(TcpFlow::flow_row).collect();
     totals.extend(transfers.flow_rows().into_iter().map(|row| (row, Vec::new())));
     if let ([(row, _)], Some(host)) = (&mut totals[..], own_host) {
-        [row.recoveries, row.spurious] = host.tcp_episodes()?;
+        [row.recoveries, row.spurious, _] = host.tcp_episodes()?;
     }
-    totals.extend(programs.iter().map(|program| (program.flow_row(), Vec::new())));
+    for program in programs {
+        totals.push((program.flow_row()?, Vec::new()));
+    }
     totals.extend(udp.iter_mut().map(|flow| (flow.flow_row(), Vec::new())));
     totals.sort_by_key(|(row, _)| row.flow);
     Ok(totals)

@@ -60,21 +60,23 @@ fn token(number: u32, role: SocketRole) -> EventData {
     Token { is_transfer: true, number, role }.data()
 }
 
-/// Lets the process open both sockets of so many transfers at once, beside flows of so many paths.
+/// Lets the process open all sockets of flows of so many paths, and both of so many transfers, at once.
 ///
 /// # Errors
 /// If the limit of open files cannot be raised.
 pub(crate) fn raise_file_limit(transfers: usize, paths: usize) -> Result<(), TestbedError> {
     let files = (2 * transfers + PATH_FILES * paths + OTHER_FILES) as u64;
     let limit = getrlimit(Resource::Nofile);
-    if transfers == 0 || limit.current.is_none_or(|current| current >= files) {
+    if limit.current.is_none_or(|current| current >= files) {
         return Ok(());
     }
     let maximum = limit.maximum.map(|maximum| maximum.max(files));
     let raised = setrlimit(Resource::Nofile, Rlimit { current: Some(files), maximum });
     raised.map_err(TestbedError::unavailable(
-        format!("open {files} files, which {transfers} transfers may need at once"),
-        "raise the limit (ulimit -Hn), or let fewer transfers arrive",
+        format!(
+            "open {files} files, which {paths} paths and {transfers} transfers may need at once"
+        ),
+        "raise the limit (ulimit -Hn), or run fewer flows and transfers",
     ))
 }
 
@@ -190,8 +192,17 @@ impl TransferRuns {
     /// transfer.
     fn accept(&mut self, epoll: &OwnedFd, flow: u32) -> Result<(), Errno> {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-        let listener = &self.flows[&flow].listener;
-        while let Ok((receiver, from)) = acceptfrom_with(listener, flags) {
+        let flow = self.flows.get_mut(&flow).expect("a flow of transfers");
+        loop {
+            let (receiver, from) = match acceptfrom_with(&flow.listener, flags) {
+                Ok(accepted) => accepted,
+                Err(Errno::AGAIN) => return Ok(()),
+                Err(Errno::INTR | Errno::CONNABORTED) => continue,
+                Err(error) => {
+                    flow.errors.push(error.raw_os_error());
+                    return epoll::delete(epoll, &flow.listener);
+                }
+            };
             let from = from.and_then(|from| SocketAddrV4::try_from(from).ok());
             let pair = from.and_then(|from| Side::Sender.path(from.ip().octets()));
             let number = pair.and_then(|pair| pair.checked_sub(self.first_pair));
@@ -202,7 +213,6 @@ impl TransferRuns {
                 transfer.receiver = Some(receiver);
             }
         }
-        Ok(())
     }
 
     /// Closes a transfer that is complete or has failed.

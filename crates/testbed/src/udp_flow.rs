@@ -6,7 +6,7 @@
 use crate::emulator::Clock;
 use crate::error::TestbedError;
 use crate::host::Side;
-use crate::sys::setsockopt;
+use crate::socket_buffer::{Buffer, set_buffer};
 use crate::tcp_flow::{RECEIVER_PORT, address};
 use dumbbell_sim::{FlowPlan, FlowRow, FrameRow, Internals, Series, SeriesRow};
 use dumbbell_units::Time;
@@ -56,10 +56,8 @@ pub(crate) fn open_socket(side: Side, plan: &FlowPlan) -> Result<OwnedFd, Testbe
     let flags = SocketFlags::CLOEXEC;
     let socket = rustix::net::socket_with(AddressFamily::INET, SocketType::DGRAM, flags, None)
         .map_err(TestbedError::failed("opened a UDP socket"))?;
-    for option in [libc::SO_RCVBUFFORCE, libc::SO_SNDBUFFORCE] {
-        setsockopt(&socket, libc::SOL_SOCKET, option, &UDP_BUFFER.to_ne_bytes())
-            .map_err(TestbedError::failed("gave a UDP socket its buffer"))?;
-    }
+    set_buffer(&socket, Buffer::Receive, UDP_BUFFER)?;
+    set_buffer(&socket, Buffer::Send, UDP_BUFFER)?;
     let port = if side == Side::Sender { 0 } else { RECEIVER_PORT };
     bind(&socket, &address(side, plan.pair, port))
         .map_err(TestbedError::failed("bound a UDP socket"))?;

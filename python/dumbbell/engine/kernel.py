@@ -34,8 +34,8 @@ _NAMES: Final = {"stcp": "scalable", "hstcp": "highspeed"}
 """Linux's names of algorithms if they differ from the simulator's."""
 
 _UNKNOWN: Final = ("recoveries", "spurious")
-"""Columns that a kernel counts by host: known of its flow if it has one only. Flows over UDP,
-which are not its own, count them by flow."""
+"""Columns that a kernel counts by host: known of its flow if it has one only, besides programs,
+which have hosts of their own. Flows over UDP, which are not its own, count them by flow."""
 
 
 class TestbedError(DumbbellError):
@@ -144,14 +144,16 @@ def _read_output(pipe: IO[bytes], monitor: RunMonitor) -> RunOutput | None:
 
 def _without_unknown(output: RunOutput, scenario: str) -> RunOutput:
     """The same with null for what a kernel does not report of its flows."""
-    kernels = [is_kernels(flow) for flow in json.loads(scenario)["flows"]]
-    is_known = [not one or sum(kernels) == 1 for one in kernels]
+    flows = json.loads(scenario)["flows"]
+    # A program has hosts of its own.
+    share = [is_kernels(flow) and flow.get("command") is None for flow in flows]
+    is_known = [not one or sum(share) == 1 for one in share]
 
     def known(table: pl.DataFrame, where: pl.Series | bool) -> pl.DataFrame:
         return table.with_columns(pl.when(where).then(name).alias(name) for name in _UNKNOWN)
 
-    flows = known(output.flows, pl.Series(is_known, dtype=pl.Boolean))
-    return replace(output, flows=flows, subflows=known(output.subflows, False))
+    of_flows = known(output.flows, pl.Series(is_known, dtype=pl.Boolean))
+    return replace(output, flows=of_flows, subflows=known(output.subflows, False))
 
 
 @contextmanager

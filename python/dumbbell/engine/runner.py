@@ -246,6 +246,9 @@ def run_each(
         if jobs is None and (is_real or there):
             jobs = there.threads if there else 1
         at_once = workers(jobs)
+        if is_real:
+            # The emulators poll unless so many runs share the processors.
+            at_once = min(at_once, max(sum(len(one.seed_list) for one in resolved), 1))
         names = held.enter_context(kernel.provided(flow.cc for flow in flows))
         pool = held.enter_context(thread_pool(at_once))
         runs = _Runs(pool, "measuring" if is_real else "simulating", progress)
