@@ -475,19 +475,18 @@ _CAUSES: Final = """## What was found
   seeds; the least of Linux's three runs have 3.73, 3.82 and 4.28. What lifts its other runs is
   not known; a processor that stops for milliseconds does it in the simulator.
 - **A policer** drops of a burst what is beyond 40 packets, so that it matters how a window is
-  spread over the round trip. With jitter the goodputs overlap; Reno's retransmissions still
-  differ.
+  spread over the round trip. Reno's goodput and retransmissions differ with jitter too.
 - **Both directions.** In the 20 s of the table the two flows of CUBIC have 69 Mbit/s together in
-  Linux, 63 simulated. In three runs of 60 s each they have 72 to 73 from 20 s on, on both sides.
+  Linux, 66 simulated. In three runs of 60 s each they have 72 to 73 from 20 s on, on both sides.
 - **DCTCP in FQ-CoDel** has 4 % less goodput in Linux. Why is not known.
 - **BBRv1 beside many.** 25 flows of it have 90 % of the goodput beside 25 of Reno in a queue of
-  1 BDP (simulated 91), 81 % beside 25 of CUBIC in 4 BDP (80) and 61 % beside 25 of Reno in 15
-  BDP (66; twelve seeds 52 to 66).
+  1 BDP (simulated 90), 81 % beside 25 of CUBIC in 4 BDP (80) and 61 % beside 25 of Reno in 15
+  BDP (61).
 - **Quick acknowledgements after a gap, and what follows a late packet.** Reading Linux's source
   after these runs showed rules that the simulator lacked (`tcp_event_data_recv`,
   `tcp_try_undo_partial`). Without them BBRv1 beside 25 of CUBIC retransmitted 41,579 packets (now
-  54,871; Linux 56,623), and CUBIC's flows of 100 ms beside others of 20 ms had 8.75 Mbit/s (now
-  7.83; Linux 7.59).
+  47,152; Linux 56,623), and CUBIC's flows of 100 ms beside others of 20 ms had 8.75 Mbit/s (now
+  7.89; Linux 7.59).
 - **CAKE's first signal** came 100 ms late, in the simulator as on the testbed, which has the same
   links. The two experiments with `cake` were run again after that was mended.
 """
