@@ -251,6 +251,7 @@ def test_figures_of_the_site_open_in_the_laboratory(site: Path) -> None:
             "linux-grid.svg",
             "linux-grid-ns3.svg",
             "linux-held-out.svg",
+            "linux-rounds.svg",
             "dossiers.svg",
         ),
     }
