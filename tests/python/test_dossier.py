@@ -563,7 +563,7 @@ def test_the_page_shows_each_clause_and_its_files_are_there(dossier: Dossier) ->
 def test_known_weaknesses_are_found_by_the_search(
     folder: Path, cc: str, measure: str, queues: tuple[float, float] | None
 ) -> None:
-    found = evaluate(cc, folder / cc, clauses=[measure], paths=12, search=60)
+    found = evaluate(cc, folder / cc, clauses=[measure], paths=12, search=100)
     worst = worst_of(found, measure).worst
     value = worst.values[cc]
     assert value is not None

@@ -400,7 +400,7 @@ def test_the_heat_map_of_a_sweep_shows_what_is_chosen(browser: Browser, sweep: P
 
 @needs_chromium
 def test_a_mean_of_a_heat_map_has_no_point_left_out(browser: Browser, tmp_path: Path) -> None:
-    loads, queues = '["poisson(load=0.2)", "poisson(load=2)"]', '["1 BDP", "2 BDP"]'
+    loads, queues = '["poisson(load=0.2)", "poisson(load=4)"]', '["1 BDP", "2 BDP"]'
     axes = f'"flow.web.arrivals" = {loads}\n"link.bottleneck.queue" = {queues}\n'
     flow = 'name = "web"\ncc = "reno"\nsizes = "exponential(mean=100 kB)"\n'
     text = PAIR.partition("[[flow]]")[0].replace("12 s", "8 s").replace("seeds = 2\n", "")
