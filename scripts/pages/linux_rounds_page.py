@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from itertools import chain
 from pathlib import Path
@@ -22,6 +21,7 @@ import dumbbell
 from dumbbell import Experiment, Flow, Link
 from dumbbell._core import __version__
 from dumbbell.display import Column, Table
+from dumbbell.engine import measurements
 from dumbbell.engine.runner import run_all
 from dumbbell.experiment.files import write_text
 from dumbbell.experiment.quantities import TIME
@@ -117,13 +117,10 @@ def sent(name: str, result: Result) -> pl.DataFrame:
 
 def measure(folder: Path) -> None:
     """Runs every flow with real packets, except those that the folder has already."""
-    os.environ["DUMBBELL_STORE"] = "off"
-    for name, experiment in FLOWS.items():
-        out = folder / _slug(name)
-        if not out.exists():
-            dumbbell.run(experiment, backend="linux", seeds=_RUNS, retry_invalid=3, out=out)
-            sys.stdout.write(f"{out}\n")
-            sys.stdout.flush()
+    runs = {
+        folder / _slug(name): experiment.replace(seeds=_RUNS) for name, experiment in FLOWS.items()
+    }
+    measurements.measure(measurements.missing(runs, overwrite=False), retry_invalid=3)
 
 
 def _slug(name: str) -> str:

@@ -8,7 +8,7 @@
 
 use crate::Stack;
 use crate::segment::since_tsval;
-use crate::stack::packets;
+use crate::stack::{TCP_INIT_CWND, packets};
 use dumbbell_units::{Span, Time};
 
 /// Bytes of the initial buffer (`tcp_rmem[1]`). Half of it is for overhead until data arrives
@@ -16,8 +16,6 @@ use dumbbell_units::{Span, Time};
 pub(crate) const INITIAL_BUFFER: u32 = 128 << 10;
 /// The `scale` of a window that is not limited.
 const UNLIMITED_SCALE: u8 = 40;
-/// `TCP_INIT_CWND`.
-pub(crate) const INITIAL_SPACE: u32 = 10;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReceiveWindow {
@@ -56,7 +54,7 @@ impl ReceiveWindow {
         ReceiveWindow {
             window_clamp,
             rcv_ssthresh,
-            space: INITIAL_SPACE.min(rcv_ssthresh),
+            space: TCP_INIT_CWND.min(rcv_ssthresh),
             round_start: 0,
             round_start_time: Time::ZERO,
             rtt_us: 0,
@@ -146,7 +144,7 @@ impl ReceiveWindow {
     ) -> Option<u32> {
         let waited = read - 1;
         self.queued -= waited;
-        if now.since(self.round_start_time) >= Span::from_micros(u64::from(self.rtt_us >> 3)) {
+        if now.since(self.round_start_time) >= smoothed(self.rtt_us) {
             let copied_seq = rcv_nxt - waited;
             let copied = (copied_seq - self.round_start).saturating_sub(waited);
             (self.round_start, self.round_start_time) = (copied_seq, now);
@@ -206,6 +204,11 @@ impl ReceiveWindow {
             self.window_clamp = self.window_clamp.max(window);
         }
     }
+}
+
+/// A smoothed round-trip time that is in microseconds times 8.
+pub(crate) fn smoothed(rtt_us: u32) -> Span {
+    Span::from_micros(u64::from(rtt_us >> 3))
 }
 
 /// What the buffer has room for after `new` was read in a round trip, `old` the most before: twice of

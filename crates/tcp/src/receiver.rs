@@ -386,7 +386,7 @@ impl Receiver {
         let mut is_new = false;
         self.out_of_order.insert(number, number + 1, |_, _| is_new = true);
         if is_new {
-            self.grow_window_out_of_order(number);
+            self.grow_window_out_of_order();
         } else {
             self.dsack = number;
         }
@@ -408,10 +408,10 @@ impl Receiver {
     }
 
     /// A packet was queued out of order (`tcp_grow_window`).
-    fn grow_window_out_of_order(&mut self, number: u32) {
+    fn grow_window_out_of_order(&mut self) {
         if self.stack.autotuning {
-            let end = self.out_of_order.end().unwrap_or(number);
-            let window_grows = self.window.on_queued(&self.stack, end - self.rcv_nxt);
+            let span = self.span_out_of_order();
+            let window_grows = self.window.on_queued(&self.stack, span);
             self.quick_acks |= u16::from(window_grows);
         }
     }

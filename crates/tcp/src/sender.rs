@@ -28,6 +28,7 @@ use crate::rack::Rack;
 use crate::rtt::{RttEstimator, rtt_from_tsecr, timestamp};
 use crate::scoreboard::Scoreboard;
 use crate::send_buffer::SendBuffer;
+use crate::stack::TCP_INIT_CWND;
 use crate::undo::Undo;
 use crate::{Flags, Segment, Stack};
 use dumbbell_cc::{
@@ -41,8 +42,6 @@ use std::sync::Arc;
 /// SYN retransmissions one second apart; the timeout doubles after these
 /// (`tcp_syn_linear_timeouts`, since Linux 6.5).
 const LINEAR_SYNS: u32 = 4;
-/// The initial window of Linux (RFC 6928).
-const TCP_INIT_CWND: u32 = 10;
 
 /// Parameters of a [`Sender`].
 pub struct SenderConfig {

@@ -130,6 +130,9 @@ pub(crate) const SKB_OVERHEAD: u64 = 1_280;
 /// Bytes beside a packet that a TUN device delivers (`tun_alloc_skb`): 64 before it, and `skb_shared_info`.
 const RECEIVED_OVERHEAD: u64 = 64 + 320;
 
+/// The initial window of Linux, packets (RFC 6928).
+pub(crate) const TCP_INIT_CWND: u32 = 10;
+
 /// `TCP_MAX_WSCALE`.
 const MAX_WINDOW_SCALE: u32 = 14;
 
@@ -147,7 +150,7 @@ impl Stack {
         Stack {
             mss: 1448,
             header: 52,
-            initial_window: 10,
+            initial_window: TCP_INIT_CWND,
             min_rto_ns: Span::from_millis(200).as_nanos(),
             rto: RtoRule::Linux,
             pacing: false,

@@ -291,6 +291,27 @@ mod tests {
         assert_eq!(tcp_episodes("TcpExt: TCPFullUndo\nTcpExt: 1\n"), None);
     }
 
+    /// The default algorithm and the routes of a host with these settings; `None`, with the reason
+    /// printed, if they cannot be seen here.
+    fn default_and_routes(
+        settings: &KernelSettings,
+    ) -> Result<Option<(String, String)>, TestbedError> {
+        let show = || {
+            let default = fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control");
+            let routes = Command::new("ip").args(["route", "show", "dev", DEVICE]).output();
+            Ok((default.unwrap_or_default(), routes))
+        };
+        match Host::new(Side::Sender, settings, 0, &[], show) {
+            Ok((_, (default, Ok(routes)))) => {
+                return Ok(Some((default, String::from_utf8_lossy(&routes.stdout).into_owned())));
+            }
+            Ok((_, (_, Err(error)))) => println!("skipped: ip (iproute2): {error}"),
+            Err(error @ TestbedError::Unavailable { .. }) => println!("skipped: {error}"),
+            Err(error) => return Err(error),
+        }
+        Ok(None)
+    }
+
     #[test]
     fn the_minimum_rto_of_a_route_is_one_that_tcp_reads() -> Result<(), TestbedError> {
         let metrics =
@@ -298,19 +319,7 @@ mod tests {
         let settings =
             KernelSettings { mtu: 1500, route_metrics: [metrics; 2], ..KernelSettings::default() };
         // `ip` shows a metric that is locked as such: tcp_rto_min ignores others.
-        let show = || Ok(Command::new("ip").args(["route", "show", "dev", DEVICE]).output());
-        let shown = match Host::new(Side::Sender, &settings, 0, &[], show) {
-            Ok((_, Ok(shown))) => String::from_utf8_lossy(&shown.stdout).into_owned(),
-            Ok((_, Err(error))) => {
-                println!("skipped: ip (iproute2): {error}");
-                return Ok(());
-            }
-            Err(error @ TestbedError::Unavailable { .. }) => {
-                println!("skipped: {error}");
-                return Ok(());
-            }
-            Err(error) => return Err(error),
-        };
+        let Some((_, shown)) = default_and_routes(&settings)? else { return Ok(()) };
         for metric in ["initcwnd 3", "rto_min lock 50ms", "quickack 1"] {
             assert!(shown.contains(metric), "{metric:?} in {shown:?}");
         }
@@ -323,24 +332,7 @@ mod tests {
         let cc = Some("cubic".to_owned());
         let settings =
             KernelSettings { mtu: 1500, default_algorithm: cc, ..KernelSettings::default() };
-        let show = || {
-            let default = fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control");
-            let routes = Command::new("ip").args(["route", "show", "dev", DEVICE]).output();
-            Ok((default.unwrap_or_default(), routes))
-        };
-        let (default, routes) = match Host::new(Side::Sender, &settings, 0, &[], show) {
-            Ok((_, (default, Ok(routes)))) => (default, routes.stdout),
-            Ok((_, (_, Err(error)))) => {
-                println!("skipped: ip (iproute2): {error}");
-                return Ok(());
-            }
-            Err(error @ TestbedError::Unavailable { .. }) => {
-                println!("skipped: {error}");
-                return Ok(());
-            }
-            Err(error) => return Err(error),
-        };
-        let routes = String::from_utf8_lossy(&routes);
+        let Some((default, routes)) = default_and_routes(&settings)? else { return Ok(()) };
         assert_ne!(default.trim() == "cubic", routes.contains("congctl cubic"), "{routes:?}");
         Ok(())
     }

@@ -2,19 +2,16 @@
 //! reason, where these are missing.
 #![cfg(target_os = "linux")]
 
-use dumbbell_sim::{FlowRow, RunOutput, Scenario, SeriesRow};
-use dumbbell_testbed::{TestbedError, run};
-use std::ops::ControlFlow;
-use std::process::Command;
-use std::sync::{Mutex, PoisonError};
+mod common;
 
-/// Held during a run: runs beside each other would delay each other's packets.
-static MACHINE: Mutex<()> = Mutex::new(());
+use common::run_here;
+use dumbbell_sim::{FlowRow, RunOutput, Scenario, SeriesRow};
+use dumbbell_testbed::TestbedError;
+use std::process::Command;
 
 /// The tables of a run over 20 Mbit/s and 20 ms that loses so many packets, with a sample each 100 ms;
 /// `None` if the machine lacks something. The programs succeed.
 fn measured(loss: f64, command: &str, server: &str) -> Result<Option<RunOutput>, TestbedError> {
-    let _alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
     if let Err(error) = Command::new("bash").arg("--version").output() {
         println!("skipped: bash: {error}");
         return Ok(None);
@@ -32,13 +29,7 @@ fn measured(loss: f64, command: &str, server: &str) -> Result<Option<RunOutput>,
         }}"#
     );
     let scenario = Scenario::from_json(&json).expect("a valid scenario");
-    let outcome = match run(&scenario, 1, |_| ControlFlow::Continue(())) {
-        Err(error @ TestbedError::Unavailable { .. }) => {
-            println!("skipped: {error}");
-            return Ok(None);
-        }
-        outcome => outcome?,
-    };
+    let Some(outcome) = run_here(&scenario)? else { return Ok(None) };
     let failed = outcome.warnings.iter().find(|warning| warning.contains("failed"));
     assert_eq!(failed, None, "the programs succeed");
     Ok(Some(outcome.tables))

@@ -2,9 +2,11 @@
 //! these are missing or the machine is too busy.
 #![cfg(target_os = "linux")]
 
+mod common;
+
+use common::run_here;
 use dumbbell_sim::{Scenario, SeriesRow};
-use dumbbell_testbed::{TestbedError, run};
-use std::ops::ControlFlow;
+use dumbbell_testbed::TestbedError;
 
 #[test]
 fn a_flow_sends_little_that_is_new_after_its_stop() -> Result<(), TestbedError> {
@@ -20,13 +22,7 @@ fn a_flow_sends_little_that_is_new_after_its_stop() -> Result<(), TestbedError> 
         }]
     }"#;
     let scenario = Scenario::from_json(json).expect("a valid scenario");
-    let outcome = match run(&scenario, 1, |_| ControlFlow::Continue(())) {
-        Err(error @ TestbedError::Unavailable { .. }) => {
-            println!("skipped: {error}");
-            return Ok(());
-        }
-        outcome => outcome?,
-    };
+    let Some(outcome) = run_here(&scenario)? else { return Ok(()) };
     if !outcome.warnings.is_empty() {
         println!("skipped: {}", outcome.warnings.join("; "));
         return Ok(());

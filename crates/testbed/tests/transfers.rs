@@ -2,13 +2,12 @@
 //! where these are missing or the machine is too busy.
 #![cfg(target_os = "linux")]
 
-use dumbbell_sim::{RunOutput, Scenario};
-use dumbbell_testbed::{TestbedError, run};
-use std::ops::ControlFlow;
-use std::sync::{Mutex, PoisonError};
+mod common;
 
-/// Held during a run: runs beside each other would delay each other's packets.
-static MACHINE: Mutex<()> = Mutex::new(());
+use common::run_here;
+use dumbbell_sim::{RunOutput, Scenario};
+use dumbbell_testbed::TestbedError;
+
 /// Attempts to get a run that the machine did not disturb.
 const ATTEMPTS: usize = 3;
 /// Bytes of headers and of payload in a full packet.
@@ -32,15 +31,8 @@ fn scenario() -> Scenario {
 
 /// The tables of a run with real packets that is to be trusted; `None` if there is none.
 fn measured(scenario: &Scenario) -> Result<Option<RunOutput>, TestbedError> {
-    let _alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
     for _ in 0..ATTEMPTS {
-        let outcome = match run(scenario, 1, |_| ControlFlow::Continue(())) {
-            Err(error @ TestbedError::Unavailable { .. }) => {
-                println!("skipped: {error}");
-                return Ok(None);
-            }
-            outcome => outcome?,
-        };
+        let Some(outcome) = run_here(scenario)? else { return Ok(None) };
         let broke = outcome.warnings.iter().find(|warning| warning.contains("broke"));
         assert_eq!(broke, None, "all transfers complete");
         if outcome.warnings.is_empty() {

@@ -32,9 +32,8 @@ def write(path: Path, template: str, scripts: Sequence[str] = (), **context: Any
     style = Markup(_asset("uPlot.min.css") if "uPlot.min.js" in scripts else "")
     filled = _environment().get_template(template)
     page = filled.render(context, scripts=embedded, script_style=style, size=_SIZE)
-    text = size(len(page.encode()))
-    written = len(page.encode()) - page.count(_SIZE) * (len(_SIZE) - len(text)) + 1
-    write_text(path, page.replace(_SIZE, size(written)) + "\n")
+    about = page.replace(_SIZE, size(len(page))) + "\n"  # as long as the page, whatever it says
+    write_text(path, page.replace(_SIZE, size(len(about.encode()))) + "\n")
 
 
 def _asset(name: str) -> str:

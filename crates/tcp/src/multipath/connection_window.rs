@@ -6,9 +6,10 @@
 //! full packet takes a little less of the window than it carries, and the window seldom ends with a
 //! packet.
 
-use crate::receive_window::{INITIAL_BUFFER, INITIAL_SPACE, ReceiveWindow, grown_buffer};
+use crate::receive_window::{INITIAL_BUFFER, ReceiveWindow, grown_buffer, smoothed};
+use crate::stack::TCP_INIT_CWND;
 use crate::{Flags, Stack};
-use dumbbell_units::{Span, Time};
+use dumbbell_units::Time;
 
 /// `TCP_RMEM_TO_WIN_SCALE`: ratios are in units of 2^-8.
 const SCALE: u32 = 8;
@@ -60,7 +61,7 @@ impl ConnectionWindow {
             window_scale: 0,
             max_window: u64::MAX,
             autotuning: stack.autotuning,
-            space: u64::from(INITIAL_SPACE) * mss,
+            space: u64::from(TCP_INIT_CWND) * mss,
             round_start: 0,
             round_start_time: None,
             rtt_us: 0,
@@ -192,14 +193,10 @@ impl ConnectionWindow {
     }
 }
 
-/// A smoothed round-trip time that is in microseconds times 8.
-fn smoothed(rtt_us: u32) -> Span {
-    Span::from_micros(u64::from(rtt_us >> 3))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use dumbbell_units::Span;
 
     /// A capture of Linux 6.18 with a buffer of 62 packets: half of the buffer until data arrives on all
     /// subflows, then all of it, less the packet that is not read yet.

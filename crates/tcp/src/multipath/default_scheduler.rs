@@ -14,7 +14,7 @@
 use super::scheduler::Backlog;
 use super::subflow_sender::SubflowSender;
 use crate::Sender;
-use crate::stack::SKB_OVERHEAD;
+use crate::stack::{SKB_OVERHEAD, TCP_INIT_CWND};
 use dumbbell_units::{Span, Time};
 use std::collections::VecDeque;
 
@@ -22,8 +22,6 @@ use std::collections::VecDeque;
 const SEND_BURST_SIZE: u64 = 65_428;
 /// Bytes of data in a page fragment (`SKB_FRAG_PAGE_ORDER`, `mptcp_data_frag`): a burst ends with one.
 const PAGE_FRAG_SIZE: u64 = 32_768 - 40;
-/// `TCP_INIT_CWND`.
-const INIT_CWND: u32 = 10;
 /// The connection's send buffer without subflows (`tcp_wmem[0]`), bytes.
 const MIN_BUFFER: u64 = 4_096;
 /// `stale_loss_cnt`: timeouts without progress after which a subflow is not yet stale.
@@ -124,7 +122,7 @@ impl Queue {
 pub(super) fn sndbuf(sender: &Sender) -> u64 {
     let (cwnd, _) = sender.cwnd_and_ssthresh();
     let stack = sender.stack();
-    let size = sender.sndbuf_windows() * u64::from(cwnd.max(INIT_CWND)) * stack.per_mss();
+    let size = sender.sndbuf_windows() * u64::from(cwnd.max(TCP_INIT_CWND)) * stack.per_mss();
     size.min(u64::from(stack.tcp_wmem))
 }
 
