@@ -203,6 +203,8 @@ fn no_packet_is_retransmitted_after_a_late_original() {
     while sender.poll(now).is_some() {}
     sender.handle(now, &ack(0, 100, &[(6, 10)], Flags::default()));
     while sender.poll(now).is_some() {}
+    let now = now + Span::from_nanos(1); // after new packets
+    while sender.poll(now).is_some() {}
     let (lost, retransmitted) = (sender.scoreboard.lost_out(), sender.scoreboard.retrans_out());
     assert!(lost > retransmitted && retransmitted > 1, "{lost}, {retransmitted}");
     sender.handle(now, &ack(1, 100, &[(6, 10)], Flags::default()));
@@ -211,7 +213,8 @@ fn no_packet_is_retransmitted_after_a_late_original() {
         assert!(!segment.flags.contains(Flags::RETRANSMISSION), "{}", segment.number);
     }
     sender.handle(now, &ack(1, 100, &[(6, 11)], Flags::default()));
-    let segment = sender.poll(now).expect("a packet");
+    assert!(sender.poll(now).is_none(), "new packets left at this time");
+    let segment = sender.poll(sender.next_timeout()).expect("a packet");
     assert!(segment.flags.contains(Flags::RETRANSMISSION), "it echoes no late original");
 }
 
@@ -442,4 +445,22 @@ fn losses_are_looked_for_once_a_packet_was_delivered() {
     assert!(sender.scoreboard.lost_out() == 0);
     sender.rack.reset_loss_cursor(&sender.scoreboard);
     assert!(sender.rack.take_advanced(), "a reduction was undone");
+}
+
+/// Of packets sent at the same time RACK takes the higher number for the later one, and would take
+/// the retransmission for lost when the packet sent before it is delivered.
+#[test]
+fn a_retransmission_is_later_than_what_was_sent_before_it() {
+    let mut sender = connected(Stack::linux());
+    sender.handle(at(200), &ack(2, 100, &[], Flags::default()));
+    assert_eq!(sender.poll(at(200)).map(|sent| sent.number), Some(10));
+    while sender.poll(at(200)).is_some() {}
+    // The next acknowledgement comes at once, and shows losses.
+    sender.handle(at(200), &ack(2, 100, &[(3, 10)], Flags::default()));
+    assert!(sender.poll(at(200)).is_none());
+    let next = sender.next_timeout();
+    assert_eq!(next, at(200) + Span::from_nanos(1));
+    assert_eq!(sender.poll(next).map(|sent| sent.number), Some(2));
+    sender.handle(at(300), &ack(2, 200, &[(3, 11)], Flags::default()));
+    assert!(sender.scoreboard.packet(2).has(crate::sent_packet::PacketFlags::RETRANS_OUT));
 }

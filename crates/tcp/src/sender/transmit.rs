@@ -78,6 +78,12 @@ impl Sender {
             return self.stop_sending(false);
         }
         if let Some(number) = self.lost_to_retransmit() {
+            if self.scoreboard.packet(self.scoreboard.next_seq() - 1).sent_at() == now {
+                // Of packets sent at the same time RACK takes the higher number for the later one. In
+                // Linux the clock goes on between two acknowledgements; here they may come at once.
+                self.wake_at = now + Span::from_nanos(1);
+                return false;
+            }
             let max = (cwnd - in_flight).min(self.full_burst());
             let packets = self.scoreboard.lost_of_burst(number, max);
             self.burst_ends_with_psh = packets > 1;
