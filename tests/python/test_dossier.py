@@ -314,6 +314,18 @@ def dossier(folder: Path) -> Dossier:
     return evaluate("bbr", folder / "bbr", clauses=sections, paths=12, search=20)
 
 
+def test_a_path_has_its_own_seed_with_all_algorithms_and_in_its_file() -> None:
+    scenario = Scenario("existing")
+    assert scenario.grid
+    points = list(scenario.design(["reno", "cubic"], 3).points())
+    size = len(points) // 3
+    seeds = [scenario.seed_of(point) for point in points]
+    assert all(seeds[at] == seeds[at - at % size] for at in range(len(seeds)))
+    assert len(set(seeds)) == 3
+    for number, settings in enumerate(scenario.first(len(points) // 2)):
+        assert scenario.experiment(settings, "bbr").seeds == [seeds[2 * number]]
+
+
 def evidence_of(dossier: Dossier, measure: str) -> pl.DataFrame:
     return next(
         one.values
@@ -363,9 +375,10 @@ def test_timeouts_of_a_dead_path_double_from_the_retransmission_timeout(dossier:
 @pytest.mark.slow
 def test_bbrv1_s_worst_losses_are_found_in_shallow_queues(dossier: Dossier) -> None:
     """Hock, Bless, Zitterbart (ICNP 2017): sustained losses below 1.5 BDP; RFC 9743, 5.1.3."""
-    worst = worst_of(dossier, "loss-own").worst
-    assert float(worst.settings["link.bottleneck.queue"].removesuffix(" BDP")) < 1.5
-    values = {cc: value for cc, value in worst.values.items() if value is not None}
+    found = worst_of(dossier, "loss-own")
+    for path in (found.worst, found.simplest):
+        assert float(path.settings["link.bottleneck.queue"].removesuffix(" BDP")) < 1.5
+    values = {cc: value for cc, value in found.simplest.values.items() if value is not None}
     assert values["bbr"] > max(0.1, 1.5 * values["reno"], 1.5 * values["cubic"])
 
 
@@ -914,7 +927,8 @@ def test_runs_one_by_one_have_the_values_of_the_sweep(
     scenario, algorithms = Scenario(one.scenario), ["bbr", "cubic", "reno"]
     its = bench.Bench(tmp_path)
     series = needs_series(one.scenario)
-    swept = its.run(scenario.design(algorithms, 1), one.scenario, scenario.grid, series=series)
+    design, seeds = scenario.design(algorithms, 1), scenario.seed_of
+    swept = its.run(design, one.scenario, scenario.grid, seeds=seeds, series=series)
     paths = scenario.first(swept.runs.height // 3)
     found = real.measure(its, scenario, paths, algorithms)
     expected = values(swept, one.kind).drop("run").sort("path", "cc")
@@ -940,10 +954,13 @@ def test_an_algorithm_whose_runs_are_all_disturbed_is_not_tested(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, disturbed: str
 ) -> None:
     def runs(experiments: list[Experiment], **_: Any) -> list[Result]:
-        wrong = {"invalid": {"1": ["late"]}}
-        late = [wrong if one.flows[0].cc == disturbed else {} for one in experiments]
-        found = zip(run_each(experiments), late, strict=True)
-        return [replace(one, meta=one.meta | its) for one, its in found]
+        found = zip(experiments, run_each(experiments), strict=True)
+        return [
+            replace(result, meta=result.meta | {"invalid": {str(result.seeds[0]): ["late"]}})
+            if experiment.flows[0].cc == disturbed
+            else result
+            for experiment, result in found
+        ]
 
     monkeypatch.setattr(real, "run_each", runs)
     monkeypatch.setattr(evaluation, "run_all", lambda *_, **__: [])

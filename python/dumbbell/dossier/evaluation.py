@@ -243,8 +243,13 @@ class Evaluation:
                     paths = its.first(design.count // len(self.algorithms))
                     found = measure_real(self.bench, its, paths, self.algorithms)
                 else:
-                    series = needs_series(scenario)
-                    found = self.bench.run(design, scenario, its.grid, series=series)
+                    found = self.bench.run(
+                        design,
+                        scenario,
+                        its.grid,
+                        seeds=its.seed_of,
+                        series=needs_series(scenario),
+                    )
                 self.runs[scenario] = found
             except FailedRunError as error:
                 self.runs[scenario] = str(error)

@@ -2,11 +2,13 @@
 
 A file is a sweep like any other, and ``dumbbell sweep`` runs it. Its first table draws paths at
 random from the ranges that paths have; the others are grids that every path has. The flows whose
-names begin with ``proposed`` have the algorithm in question.
+names begin with ``proposed`` have the algorithm in question. Every path has a seed of its own, for
+starts and losses: one seed for all would be one draw of these that all paths share.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import tomllib
 from dataclasses import dataclass
@@ -23,6 +25,8 @@ from dumbbell.sweeps.plan import Sweep, positions, without_sweep
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from dumbbell.sweeps.plan import Point
 
 FOLDER: Final = Path(__file__).with_name("scenarios")
 
@@ -107,6 +111,11 @@ class Scenario:
             axes[key] = {"values": listed, "name": name} if name else listed
         return self._sweep([{"combine": "zip"} | axes], algorithms)
 
+    def seed_of(self, point: Point) -> int:
+        """The seed of a point's path, whatever the algorithm and the place on the grids."""
+        drawn = point.values[: len(self.axes) - len(self.grid)]
+        return int.from_bytes(hashlib.sha256(repr(drawn).encode()).digest()[:4], "big")
+
     def places(self, count: int) -> list[Place]:
         """Where the first `count` paths of the design are, those of the grids included."""
         _, *grids = self.content["sweep"]
@@ -146,8 +155,9 @@ class Scenario:
         chosen = dict(settings) | _algorithm(self._proposed, cc)
         overrides = [*self.overrides]
         overrides += [f"{key}={_assigned(value)}" for key, value in chosen.items()]
-        text = without_sweep(self._text)
-        found = Experiment.parse(text, overrides=overrides)
+        found = Experiment.parse(without_sweep(self._text), overrides=overrides)
+        if len(settings) == len(self.axes):
+            found = found.replace(seeds=[self.seed_of(next(self.at([settings], [cc]).points()))])
         return found.replace(title=title) if title else found
 
     @cached_property
