@@ -57,6 +57,9 @@ no verdict. Where a clause has many measures, one may be against by chance
 ours, and some clauses do not suit what an algorithm is for. Coupled algorithms are left out,
 because the scenarios have one path.
 
+These runs had one seed for all paths, so that all paths share one draw of start times: the bounds
+leave out how much that draw matters. A dossier made now has a seed for each path.
+
 ![Shares of paths beyond the limits, by algorithm and clause](../figures/dossiers.svg)
 
 *The numbers of the table. Lighter: on more paths beyond the limit.*

@@ -81,6 +81,15 @@ def test_compare_runs_the_algorithms_of_udt_over_udt(tmp_path: Path) -> None:
     assert all(row["utilisation"] > 0.5 for row in printed["algorithms"])
 
 
+def test_json_of_a_comparison_has_the_intervals_of_its_table(tmp_path: Path) -> None:
+    arguments = ["--cc", "cubic", "--flows", "2", "--duration", "4 s", "--rate", "20 Mbit/s"]
+    arguments += ["--start-jitter", "2 s", "--seeds", "2", "--json"]
+    printed: dict[str, Any] = json.loads(output_of("compare", *arguments, cwd=tmp_path))
+    [row] = printed["algorithms"]
+    assert row["intervals"]["jain"][0] == 0.5  # no Jain's index of two flows is less
+    assert "jain_least" not in row
+
+
 def test_compare_prints_one_json_object_if_asked_to(tmp_path: Path) -> None:
     arguments = ["--cc", "reno,cubic(beta=0.8)", "--flows", "3", "--duration", "5 s", "--json"]
     printed: dict[str, Any] = json.loads(output_of("compare", *arguments, cwd=tmp_path))

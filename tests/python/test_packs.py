@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+import polars as pl
 import pytest
 from test_report import Page
 from typer.testing import CliRunner
@@ -13,6 +14,7 @@ from dumbbell import DumbbellError
 from dumbbell.cli.app import app
 from dumbbell.dossier import evaluate, evaluation, packs
 from dumbbell.dossier.bench import Bench
+from dumbbell.dossier.measures import KINDS
 from dumbbell.dossier.packs import FOLDER, Pack, Packed, run_pack
 from dumbbell.sweeps import drive
 
@@ -220,3 +222,15 @@ def test_an_unknown_pack_is_told(tmp_path: Path) -> None:
         evaluate("bbr", tmp_path / "out", packs=["tcpevaI"])
     assert "choose from rmcat, tcpeval" in str(error.value)
     assert not (tmp_path / "out").exists()
+
+
+def test_no_interval_of_a_pack_is_beyond_what_its_measure_can_be() -> None:
+    point = pl.DataFrame({"cc": ["reno"] * 3, "value": [0.0, 0.0, 0.06]})
+    whole, part = (
+        packs._by_algorithm(point, KINDS[name].column)["reno"] for name in ("cost", "loss")
+    )
+    assert whole is not None
+    assert part is not None
+    assert whole.low is not None
+    assert whole.low < 0
+    assert part.low == 0

@@ -12,7 +12,7 @@ from polars.testing import assert_frame_equal
 import dumbbell
 from dumbbell import DumbbellError, Experiment, ExperimentError, Flow, Link, Result, metrics
 from dumbbell.metrics.transfers import over_transfers, survival
-from dumbbell.results.summary import side_by_side
+from dumbbell.results.summary import side_by_side, summary_tables
 from dumbbell.sweeps.figures import draw
 
 if TYPE_CHECKING:
@@ -332,3 +332,36 @@ def test_a_flow_over_udp_has_a_rate_and_no_control(keys: dict[str, str], said: s
     link = Link(name="b", rate="10 Mbit/s", delay="1 ms")
     with pytest.raises(ExperimentError, match=said):
         Experiment(links=[link], flows=[Flow(**keys)], duration="10 s")  # type: ignore[arg-type]
+
+
+def test_transfers_that_go_on_after_stop_carry_no_more_than_the_link() -> None:
+    experiment = Experiment.parse(
+        """
+        duration = "20 s"
+        [[link]]
+        name = "b"
+        rate = "10 Mbit/s"
+        delay = "20 ms"
+        [[flow]]
+        cc = "cubic"
+        arrivals = "poisson(load=1.3)"
+        sizes = "exponential(mean=100 kB)"
+        stop = "6 s"
+        """
+    )
+    row = metrics.transfer_summary(dumbbell.run(experiment)).row(0, named=True)
+    assert row["completed_share"] == 1
+    assert row["load_offered"] > 1 > row["load_carried"] > 0.8
+
+
+def test_a_flow_that_did_not_complete_is_not_left_out_of_the_mean_time() -> None:
+    flows = [
+        Flow(name=name, cc="reno", bytes=size) for name, size in (("s", "1 MB"), ("l", "1 GB"))
+    ]
+    link = Link(name="b", rate="20 Mbit/s", delay="20 ms")
+    result = dumbbell.run(Experiment(duration="5 s", links=[link], flows=flows))
+    text = summary_tables(result)[0].markdown()
+    short, long = (line for line in text.splitlines() if line.startswith(("| s", "| l")))
+    assert long.rstrip(" |").endswith("\u2014")
+    assert not short.rstrip(" |").endswith("\u2014")
+    assert "a dash where a flow had not completed" in text

@@ -135,7 +135,7 @@ def compare_algorithms(
 def _print_json(found: Comparison, more: dict[str, Any], until: Until | None) -> None:
     """Prints flows, algorithms, and about the runs what is known and `more`."""
     meta = _meta(found) | more | ({"until": vars(until)} if until else {})
-    groups = found.runs.group_by("algorithm", maintain_order=True)
+    groups = found.with_least.group_by("algorithm", maintain_order=True)
     table = [row_of(str(name), runs.drop("algorithm")) for (name,), runs in groups]
     output.print_json({"flows": found.flows.to_dicts(), "algorithms": table, "meta": meta})
 
@@ -212,7 +212,7 @@ def row_of(name: str, runs: pl.DataFrame) -> dict[str, Any]:
     from dumbbell.metrics import means_over_seeds
 
     found = means_over_seeds(runs, [], ci=True).row(0, named=True)
-    means = {metric: found[metric] for metric in runs.columns[1:]}
+    means = {metric: found[metric] for metric in runs.columns[1:] if metric in found}
     ends = {metric: [found[f"{metric}_low"], found[f"{metric}_high"]] for metric in means}
     intervals = {metric: ends[metric] if means[metric] is not None else None for metric in means}
     return {"cc": name} | means | ({"intervals": intervals} if runs.height > 1 else {})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -318,12 +319,24 @@ def _media_loss(of: Runs) -> pl.DataFrame:
     return of.of_flows("media", value=share)
 
 
-def _share(title: str) -> Column:
-    return Column(title, number=True, unit="%", scale=100.0)
+def _share(title: str, lowest: float = 0.0) -> Column:
+    return Column(title, number=True, unit="%", scale=100.0, lowest=lowest, highest=1.0)
+
+
+def _change(title: str) -> Column:
+    """What may be negative: a gain, or more than the fair share."""
+    return _share(title, -math.inf)
 
 
 def _delay(title: str) -> Column:
-    return Column(title, number=True, unit="ms", scale=1e3)
+    return _amount(title, unit="ms", scale=1e3)
+
+
+def _amount(title: str, unit: str = "", scale: float = 1.0) -> Column:
+    return Column(title, number=True, unit=unit, scale=scale, lowest=0.0)
+
+
+_UNFAIRNESS: Final = Column("1 - Jain's index", number=True, lowest=0.0, highest=1.0)
 
 
 KINDS: Final = {
@@ -334,13 +347,13 @@ KINDS: Final = {
             _share("Capacity not carrying new data"),
             _of_runs(1 - pl.col("goodput") / pl.col("rate")),
         ),
-        Kind("persistence", Column("Retransmissions per flow", number=True), _persistence),
+        Kind("persistence", _amount("Retransmissions per flow"), _persistence),
         Kind("delay", _delay("Mean queueing delay"), _of_runs(pl.col("queue_delay_mean"))),
         Kind("queueing", _delay("Mean delay in queues"), _queueing, of_series=True),
         Kind("loss", _share("Packets dropped"), _loss),
         Kind(
             "loss_ratio",
-            Column("Packets dropped", number=True, unit="times Reno's"),
+            _amount("Packets dropped", "times Reno's"),
             _loss_ratio,
             is_relative=True,
             reference="reno",
@@ -353,69 +366,69 @@ KINDS: Final = {
         ),
         Kind(
             "unfairness",
-            Column("1 - Jain's index", number=True),
+            _UNFAIRNESS,
             _of_runs(1 - pl.col("jain")),
             least_flows=2,
         ),
         Kind(
             "least_share",
-            _share("Fair share missing of the least flow"),
+            _change("Fair share missing of the least flow"),
             _least_share,
             least_flows=2,
         ),
         Kind(
             "latecomer",
-            _share("Late flow's fair share missing"),
+            _change("Late flow's fair share missing"),
             _latecomer,
             least_flows=2,
             of_series=True,
         ),
         Kind(
             "slowdown",
-            Column("Completion time of short flows", number=True, unit="times CUBIC's"),
+            _amount("Completion time of short flows", "times CUBIC's"),
             _slowdown,
             is_relative=True,
             reference=USUAL,
         ),
-        Kind("harm", _share("Throughput taken from standard flows"), _harm, is_relative=True),
+        Kind("harm", _change("Throughput taken from standard flows"), _harm, is_relative=True),
         Kind(
             "harm_least",
-            _share("Throughput taken from the least standard flow"),
+            _change("Throughput taken from the least standard flow"),
             _harm_least,
             is_relative=True,
         ),
         Kind(
             "harm_delay",
-            Column("Delay of standard flows", number=True, unit="times that among their own"),
+            _amount("Delay of standard flows", "times that among their own"),
             _harm_delay,
             is_relative=True,
         ),
-        Kind("harm_loss", _share("Losses added to standard flows"), _harm_loss, is_relative=True),
-        Kind("displacement", _share("Fair share that flows beside it lack"), _displacement),
-        Kind("cost", _share("Own throughput lost"), _cost, is_relative=True),
-        Kind("unfairness_own", Column("1 - Jain's index", number=True), _unfairness_own),
+        Kind("harm_loss", _change("Losses added to standard flows"), _harm_loss, is_relative=True),
+        Kind("displacement", _change("Fair share that flows beside it lack"), _displacement),
+        Kind("cost", _change("Own throughput lost"), _cost, is_relative=True),
+        Kind("unfairness_own", _UNFAIRNESS, _unfairness_own),
         Kind(
             "ramp",
-            Column("Time of a new flow's last byte", number=True, unit="s"),
+            _amount("Time of a new flow's last byte", "s"),
             _time_of(f"{PROPOSED}-new"),
         ),
-        Kind("time", Column("Time of the transfer", number=True, unit="s"), _time_of(PROPOSED)),
-        Kind("ratio", Column("Throughput of the faster flow", number=True, unit="times"), _ratio),
+        Kind("time", _amount("Time of the transfer", "s"), _time_of(PROPOSED)),
+        Kind("ratio", _amount("Throughput of the faster flow", "times"), _ratio),
         Kind(
             "hops",
-            Column("Throughput over one bottleneck", number=True, unit="times that over all"),
+            _amount("Throughput over one bottleneck", "times that over all"),
             _hops,
         ),
         Kind(
             "transfers",
-            Column("Mean slowdown of complete transfers", number=True),
+            _amount("Mean slowdown of complete transfers"),
             _of_runs(pl.col("slowdown_mean")),
         ),
         Kind("delay_p95", _delay("p95 queueing delay"), _of_runs(pl.col("queue_delay_p95"))),
-        Kind("starvation", _share("Own fair share missing"), _starvation),
+        Kind("starvation", _change("Own fair share missing"), _starvation),
         Kind("media_delay", _delay("p95 queueing delay of the UDP stream"), _media_delay),
         Kind("media_loss", _share("Packets lost of the UDP stream"), _media_loss),
-        Kind("call_rate", _share("Rate that the call lacks"), _call_rate),
+        Kind("call_rate", _change("Rate that the call lacks"), _call_rate),
         Kind("frames", _delay("p95 delay of frames"), _frames),
         Kind("idle", _share("Capacity unused"), _idle),
         Kind(

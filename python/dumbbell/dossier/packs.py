@@ -199,7 +199,7 @@ def run_pack(pack: Pack, algorithms: Sequence[str], bench: Bench, seeds: int | N
             keys = [key for key in runs.axes if key in measured.columns]
             points = measured.partition_by(keys, maintain_order=True)
             rows += [
-                Row(test, variant, kind, _by_algorithm(point))
+                Row(test, variant, kind, _by_algorithm(point, kind.column))
                 for variant, point in zip(test.variants, points, strict=True)
             ]
     first = pack.tests[0].scenario.content["seeds"]
@@ -212,9 +212,10 @@ def _in_order(rows: list[Row]) -> list[Row]:
     return sorted(rows, key=lambda row: order[row.test.scenario.name, row.variant])
 
 
-def _by_algorithm(point: pl.DataFrame) -> dict[str, Estimate | None]:
+def _by_algorithm(point: pl.DataFrame, column: Column) -> dict[str, Estimate | None]:
     found = {}
     for [cc], its in point.group_by("cc", maintain_order=True):
         known = its["value"].drop_nulls().to_list()
-        found[str(cc)] = mean(known) if len(known) == its.height else None
+        ends = {"lowest": column.lowest, "highest": column.highest}
+        found[str(cc)] = mean(known, "", **ends) if len(known) == its.height else None
     return found

@@ -116,7 +116,7 @@ class Comparison:
             ci: Whether to add the ends of the 95 % interval of every mean (Student's t), as
                 columns ``..._low`` and ``..._high``; null with one seed.
         """
-        return metrics.means_over_seeds(self._with_least, ["algorithm"], ci=ci)
+        return metrics.means_over_seeds(self.with_least, ["algorithm"], ci=ci)
 
     def table(self) -> Table:
         """The means of the metrics over the seeds, with their 95 % intervals."""
@@ -125,10 +125,11 @@ class Comparison:
         if self.rival is not None:
             left = f"Left to {self.rival.experiment.flows[0].cc}"
             shown[len(SHOWN)] = Column.of("rival_throughput", title=left)
-        return Table([Column("Algorithm"), *shown], means(self._with_least, ["algorithm"], columns))
+        return Table([Column("Algorithm"), *shown], means(self.with_least, ["algorithm"], columns))
 
     @property
-    def _with_least(self) -> pl.DataFrame:
+    def with_least(self) -> pl.DataFrame:
+        """`runs` with the column ``jain_least``: see `metrics.with_least`."""
         return metrics.with_least(self.runs, self.flows, "algorithm")
 
     @property

@@ -211,7 +211,13 @@ def redraws(runs: Sequence[float | None], count: int, stream: int = 0) -> Number
     return np.asarray(np.median(values) + _MEDIAN_OVER_MEAN * student)
 
 
-def mean(runs: Sequence[float], metric: str = "", *, lowest: float = -math.inf) -> Estimate:
+def mean(
+    runs: Sequence[float],
+    metric: str = "",
+    *,
+    lowest: float = -math.inf,
+    highest: float = math.inf,
+) -> Estimate:
     """Estimates the mean of independent runs with Student's t interval.
 
     Formula: ``mean -+ t s / sqrt(n)``, where ``s`` is the standard deviation of the runs and ``t``
@@ -226,6 +232,7 @@ def mean(runs: Sequence[float], metric: str = "", *, lowest: float = -math.inf) 
             range of the metric does, such as at a utilisation of 1. True means lie in that range,
             so the interval covers them as often.
         lowest: What is known of these runs beside that, such as 1 / n for Jain's index of n flows.
+        highest: What else they cannot exceed.
 
     Raises:
         ValueError: If there is no run, or one is not a number.
@@ -238,7 +245,8 @@ def mean(runs: Sequence[float], metric: str = "", *, lowest: float = -math.inf) 
         return Estimate(value, None, None, tuple(values.tolist()))
     half = _half_interval(values)
     column = Column.of(metric)
-    low, high = max(value - half, column.lowest, lowest), min(value + half, column.highest)
+    low = max(value - half, column.lowest, lowest)
+    high = min(value + half, column.highest, highest)
     return Estimate(value, min(low, value), max(high, value), tuple(values.tolist()))
 
 

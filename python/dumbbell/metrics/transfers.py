@@ -65,10 +65,10 @@ def transfer_summary(result: SampledRuns) -> pl.DataFrame:
     the runs are too short for a percentile. The mean slowdown is that of the complete transfers.
     Their share among all that started; the load offered, ``8 * sum(bytes) / (rate * span)`` of all
     that started, and the load carried, of the bytes that arrived, where ``rate`` is that of the
-    slowest link of the path, and ``span`` lasts from the flow's start to its end. Both are of
-    payload; the load of a flow's `arrivals` counts headers too. Transfers that the warm-up began
-    count as carried only. Source: Kaplan, Meier: "Nonparametric Estimation from Incomplete
-    Observations", JASA 53, 1958.
+    slowest link of the path, and ``span`` lasts from the flow's start to its end; of the load
+    carried, to the end of the last transfer, if that is later. Both are of payload; the load of a
+    flow's `arrivals` counts headers too. Transfers that the warm-up began count as carried only.
+    Source: Kaplan, Meier: "Nonparametric Estimation from Incomplete Observations", JASA 53, 1958.
 
     Returns:
         Columns seed, flow, cc, transfers, completed_share (0 to 1), completion_p50, completion_p95,
@@ -81,15 +81,18 @@ def transfer_summary(result: SampledRuns) -> pl.DataFrame:
 def summary_of(times: pl.DataFrame, flows: pl.DataFrame) -> pl.DataFrame:
     """`transfer_summary` of rows of `times_of`; `flows` have the columns `PATH` too."""
     each = times.group_by(FLOW, maintain_order=True).agg(
-        *over_transfers(), offered=pl.col("bytes").sum()
+        *over_transfers(),
+        offered=pl.col("bytes").sum(),
+        last=(pl.col("start") + pl.col("elapsed")).max(),
     )
-    bits = pl.col("rate") * (pl.col("end") - pl.col("begin")) / 8
-    spans = flows.select("seed", "flow", "received", bits=bits)
-    return each.join(spans, on=["seed", "flow"], maintain_order="left").select(
+    paths = flows.select("seed", "flow", "received", "rate", "begin", "end")
+    offered_in = pl.col("end") - pl.col("begin")
+    carried_in = pl.max_horizontal("end", "last") - pl.col("begin")
+    return each.join(paths, on=["seed", "flow"], maintain_order="left").select(
         *FLOW,
         *TRANSFER_METRICS[:-2],
-        load_offered=pl.col("offered") / pl.col("bits"),
-        load_carried=pl.col("received") / pl.col("bits"),
+        load_offered=8 * pl.col("offered") / (pl.col("rate") * offered_in),
+        load_carried=8 * pl.col("received") / (pl.col("rate") * carried_in),
     )
 
 

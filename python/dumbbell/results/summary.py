@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -138,13 +139,18 @@ def _flows(result: Result, summary: Summary, label: Callable[[str], str]) -> Tab
     columns = [name for name in _OF_FLOWS if name not in of_some or name in losses]
     if not summary.flows["completed"].count():
         columns.remove("took")
+    described = zip(result.experiment.flows, result.experiment.flow_names(), strict=True)
+    sized = [name for flow, names in described if flow.bytes is not None for name in names]
     sent, by = pl.col("sent").sum(), ["flow", "cc"]
     each = (
         summary.flows.with_columns(
             pl.col("flow").cast(pl.String).replace_strict(labels, return_dtype=pl.String),
-            # That of a flow counts, as that of a transfer, if it started after the warm-up.
+            # That of a flow counts, as that of a transfer, if it started after the warm-up, and is
+            # beyond all measure if the run ended before.
             took=pl.when(pl.col("begin") == pl.col("start")).then(
-                pl.col("completed") - pl.col("start")
+                (pl.col("completed") - pl.col("start")).fill_null(
+                    pl.when(pl.col("flow").cast(pl.String).is_in(sized)).then(math.inf)
+                )
             ),
             **losses,
         )
@@ -164,6 +170,8 @@ def _flows(result: Result, summary: Summary, label: Callable[[str], str]) -> Tab
     jain = summary.jain["jain"].drop_nulls().to_list()
     if jain:
         notes.append(f"Jain's index {Column.of('jain').format(metrics.mean(jain).value)}.")
+    if "took" in columns and each["took"].is_infinite().any():
+        notes.append("Completion time: a dash where a flow had not completed at the end of a run.")
     notes += [*spans(result), *summary.unsettled]
     if len(result.seeds) > 1:
         notes.append(MEANS)
