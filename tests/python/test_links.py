@@ -120,6 +120,18 @@ def test_a_trace_that_is_not_one_is_answered_with_its_line(tmp_path: Path) -> No
         experiment(trace=str(trace)).resolve()
 
 
+def test_a_trace_may_begin_with_the_mark_that_windows_editors_write(tmp_path: Path) -> None:
+    trace = tmp_path / "marked.trace"
+    trace.write_text("1\n2\n", encoding="utf-8-sig")
+    assert experiment(trace=str(trace)).resolve().links[0].trace == [1, 2]
+
+
+def test_the_bucket_of_a_policer_holds_a_full_packet() -> None:
+    with pytest.raises(ExperimentError, match=r"burst: .* not even a packet of 1500 bytes fits"):
+        experiment(rate="10 Mbit/s", queue="none", burst="1499 B").resolve()
+    experiment(rate="10 Mbit/s", queue="none", burst="1500 B").resolve()
+
+
 @pytest.mark.parametrize("path", ["/dev/zero", "."])
 def test_a_trace_that_is_no_regular_file_is_refused_unread(path: str) -> None:
     with pytest.raises(ExperimentError, match=r'".*" is not a regular file'):

@@ -82,6 +82,10 @@ def test_media_pauses_at_a_rate_of_zero() -> None:
         ({"app_rate": None}, "app_rate: is missing; it is the maximum rate of the media"),
         ({"transport_options": {"fps": 0}}, "transport_options.fps: 0 is not a whole number"),
         ({"transport_options": {"ecn": "l4s"}}, "gcc does not react to marks"),
+        (
+            {"app_rate": "3 Mbit/s", "transport_options": {"min_rate": "4 Mbit/s"}},
+            "transport_options.min_rate: is above the maximum, the flow's app_rate of 3 Mbit/s",
+        ),
         ({"transport": "tcp"}, '"gcc" controls the rate of media; write transport = "rtp"'),
         ({"bytes": "1 MB"}, "bytes: is not for media over RTP"),
     ],

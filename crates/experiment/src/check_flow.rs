@@ -8,7 +8,7 @@ use crate::model::{Experiment, Flow, Options};
 use crate::options::{
     OptionErrors, TransportOption, UDT_OPTIONS, overlay_stack, overlay_udt, stack_named,
 };
-use crate::quantity::TIME;
+use crate::quantity::{RATE, TIME};
 use crate::quic::{QUIC_OPTIONS, native, overlay_quic, quic_stack, stack_names};
 use crate::rtp::{RTP_OPTIONS, is_media, media_names, overlay_rtp};
 use crate::suggest::unknown;
@@ -412,9 +412,16 @@ impl FlowCheck<'_> {
             let text = "is missing; it is the maximum rate of the media, such as \"2.5 Mbit/s\"";
             self.add("app_rate", text.to_owned());
         }
-        let overlaid = overlay_rtp(&flow.cc, &flow.transport_options).map(drop);
+        let overlaid = overlay_rtp(&flow.cc, &flow.transport_options);
         let path = self.path.then("transport_options");
-        add_options(overlaid, &path, self.problems, |_| true);
+        if let (Ok(options), Some(max)) = (&overlaid, &flow.app_rate)
+            && flow.transport_options.contains_key("min_rate")
+            && RATE.read(max).is_ok_and(|max| options.min_rate_bps > max)
+        {
+            let text = format!("is above the maximum, the flow's app_rate of {max}");
+            self.problems.push(Problem::new(path.then("min_rate"), text));
+        }
+        add_options(overlaid.map(drop), &path, self.problems, |_| true);
         let of_others = [
             ("bytes", flow.bytes.is_some()),
             ("stack", flow.stack.is_some()),

@@ -332,14 +332,22 @@ impl<'a> Resolver<'a> {
         let default = if rate.is_some() && link.aqm.is_none() { "1 BDP" } else { UNLIMITED };
         let text = link.queue.as_deref().unwrap_or(default);
         let queue = Queue::parse(&Value::from(text)).expect("a checked queue");
-        let at = at.then("queue");
+        let (link_at, at) = (at, at.then("queue"));
         let (dimension, amount) = match queue {
             Queue::Limited(dimension, amount) => (dimension, amount),
             Queue::Unlimited => return Some(UNLIMITED.to_owned()),
             Queue::None => {
                 if let Some(aqm) = &link.aqm {
                     let text = format!("\"{NO_QUEUE}\" leaves \"{aqm}\" no queue to manage");
-                    self.add(at, format!("{text}; leave one of them out"));
+                    self.add(at.clone(), format!("{text}; leave one of them out"));
+                }
+                let bucket = link.burst.as_deref().map(|text| (text, checked(&SIZE, text)));
+                if let (Some((text, bucket)), Some(least)) = (bucket, self.largest_packet(link))
+                    && bucket < least
+                {
+                    let text = format!("\"{text}\" is too little for a policer");
+                    let text = format!("{text}; not even a packet of {least} bytes fits");
+                    self.add(link_at.then("burst"), text);
                 }
                 return Some(NO_QUEUE.to_owned());
             }

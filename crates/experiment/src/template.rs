@@ -103,7 +103,7 @@ fn given<T>(list: &Vec<T>) -> Option<&Vec<T>> {
 /// What a template stands for in a run of `duration` ns.
 fn path(template: &Resolved, duration: u64) -> Result<Path, ValueError> {
     let mut path = match template.kind.name {
-        "leo" => leo::path(template, duration),
+        "leo" => leo::path(template, duration)?,
         "wifi" => wifi::path(template, duration),
         "lte" => cellular::lte(template, duration),
         "5g" => cellular::five_g(template, duration),

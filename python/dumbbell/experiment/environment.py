@@ -39,7 +39,7 @@ class Environment:
                 raise ValueError(f'"{path}" is not a regular file')
             if file.stat().st_size > MOST_BYTES:
                 raise ValueError(f'"{path}" has more than {MOST_BYTES // 10**6} MB, the maximum')
-            return file.read_text(encoding="ascii")
+            return file.read_text(encoding="utf-8-sig")  # Windows' editors write a mark
         except OSError as error:
             raise ValueError(f'"{path}" cannot be read: {error.strerror}') from None
         except UnicodeDecodeError:

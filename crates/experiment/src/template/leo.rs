@@ -16,7 +16,7 @@
 
 use super::{MS, Path, SEED, between, draws, option, rounded, rtt, whole_kbit};
 use crate::call::{CallKind, Resolved, Values};
-use crate::quantity::{RATE, TIME};
+use crate::quantity::{RATE, TIME, ValueError, fail};
 
 pub(super) const LEO: CallKind = CallKind {
     name: "leo",
@@ -62,9 +62,13 @@ pub(super) const LEO: CallKind = CallKind {
     ],
 };
 
-pub(super) fn path(leo: &Resolved, duration: u64) -> Path {
+pub(super) fn path(leo: &Resolved, duration: u64) -> Result<Path, ValueError> {
     let mut draws = draws(leo);
     let time = |key| leo.amount(key).unwrap_or(0);
+    // An outage of up to 1.5 times the mean leaves at least half of the slot.
+    if time("outage") > time("slot") / 3 {
+        fail!("{leo}: outage is more than a third of slot; let it be shorter, or the slot longer")
+    }
     let base = time("rtt") / 2;
     let mut path = Path { delay: base, jitter: time("jitter"), ..Path::default() };
     // A uniform distribution as wide has this standard deviation.
@@ -76,7 +80,7 @@ pub(super) fn path(leo: &Resolved, duration: u64) -> Path {
         let extra = rounded(time("step") as f64 * draws.uniform(), MS / 10);
         let loss = 2.0 * leo.number("loss") * draws.uniform();
         let outage = time("outage") as f64 * between(&mut draws, 0.5, 1.5);
-        let outage = rounded(outage, MS).min(time("slot") / 2);
+        let outage = rounded(outage, MS);
         let back = if at > 0 && outage > 0 { at + outage } else { at };
         if back > at {
             path.rates.push((at, 0));
@@ -89,5 +93,5 @@ pub(super) fn path(leo: &Resolved, duration: u64) -> Path {
             path.loss.push((at, (loss * 1e7 + 0.5) as u64 as f64 / 1e7));
         }
     }
-    path
+    Ok(path)
 }

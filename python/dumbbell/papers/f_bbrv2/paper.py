@@ -130,8 +130,9 @@ def deep(runs: Runs) -> Verdict:
             cc: [runs.value(pair, flow=flow) for flow in ("bbr", "other")]
             for cc, pair in pairs.items()
         }
-        starved, freed = (rates[cc][0] for cc in COMPARED)
-        holds &= starved < rates["bbr2"][1] / 2 and freed > starved
+        own, other = rates["bbr2"]
+        before, after = (beside - its for its, beside in rates.values())
+        holds &= own < other / 2 and after <= before / 2
         said.append(
             f"{queue} BDP: "
             + ", ".join(f"{label(cc)} {a:.1f} beside {b:.1f}" for cc, (a, b) in rates.items())
