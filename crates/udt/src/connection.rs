@@ -308,6 +308,18 @@ impl Connection {
         else {
             return;
         };
+        if self.crypto_overhead > 0 {
+            // A third party can repeat data packets and forge handshakes, which are not encrypted. They tell
+            // nothing about the peer.
+            match packet {
+                Packet::Data(data) if established.receiver.discard_duplicate(data) => return,
+                Packet::Handshake(_) => {
+                    established.handle(now, arrival, packet, payload);
+                    return;
+                }
+                _ => {}
+            }
+        }
         // In UDT4 every packet restarts the EXP timer. Here a keep-alive does not while data is
         // unacknowledged: a peer that sends nothing else has not received that data.
         let misses = matches!(packet, Packet::KeepAlive) && established.sender.has_unacked();
