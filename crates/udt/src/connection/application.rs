@@ -1,5 +1,7 @@
 //! The application's interface of a connection: send, receive, close.
 
+#[cfg(feature = "io")]
+use super::Established;
 use super::{Connection, ConnectionState};
 use crate::config::Mode;
 use crate::packet::{DataHeader, Packet};
@@ -149,6 +151,13 @@ impl Connection {
         if let Some(established) = &mut self.established {
             established.receiver.ack_interval = packets;
         }
+    }
+
+    /// Socket id and initial sequence number of each end; `None` before the connection is established.
+    #[cfg(feature = "io")]
+    pub(crate) fn identities(&self) -> Option<[(u32, Seq); 2]> {
+        let Established { peer_socket_id, sender, receiver, .. } = self.established.as_ref()?;
+        Some([(self.socket_id, sender.isn()), (*peer_socket_id, receiver.isn())])
     }
 
     /// Index of a sent packet, counted from 0 at the initial sequence number.
