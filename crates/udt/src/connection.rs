@@ -407,6 +407,7 @@ impl Established {
         match packet {
             Packet::Data(data) => self.receiver.on_data(now, arrival, data, payload),
             Packet::Ack(kind, ack) => {
+                // UDT4 sends at most one ACK2 per SYN. With more the receiver measures more round trips.
                 if *kind != AckKind::Light {
                     self.ack2_pending = Some(ack.number);
                 }
