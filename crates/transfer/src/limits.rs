@@ -91,19 +91,19 @@ mod tests {
 
     #[test]
     fn clients_at_the_same_time_do_not_exceed_max_bytes_together() {
-        const CLIENTS: u64 = 8;
-        for _ in 0..2000 {
-            let limits = ReceiveLimits { max_bytes: 3, ..ReceiveLimits::default() };
-            let (quota, together) = (Quota::new(limits), Barrier::new(CLIENTS as usize));
-            let take = || {
+        const CLIENTS: usize = 4;
+        // Looking at the file system takes time in which another client may take what is left.
+        let limits = ReceiveLimits { max_bytes: 1, keep_free: 1, ..ReceiveLimits::default() };
+        let quotas: Vec<Quota> = (0..20_000).map(|_| Quota::new(limits)).collect();
+        let together = Barrier::new(CLIENTS);
+        let take_all = || {
+            for quota in &quotas {
                 together.wait();
-                quota.take(Path::new("/"), 1).is_ok()
-            };
-            let taken = thread::scope(|scope| {
-                let clients: Vec<_> = (0..CLIENTS).map(|_| scope.spawn(take)).collect();
-                clients.into_iter().filter_map(|one| one.join().ok()).filter(|&ok| ok).count()
-            });
-            assert_eq!((taken, quota.received.into_inner()), (3, 3));
-        }
+                drop(quota.take(Path::new("/"), 1));
+            }
+        };
+        thread::scope(|scope| (0..CLIENTS).for_each(|_| drop(scope.spawn(take_all))));
+        let exceeded = quotas.iter().filter(|quota| quota.received.load(Ordering::Relaxed) > 1);
+        assert_eq!(exceeded.count(), 0);
     }
 }
