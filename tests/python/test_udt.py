@@ -27,7 +27,7 @@ from dumbbell.figures.result import draw
 from dumbbell.results.result import Result
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 pytestmark = pytest.mark.slow
 
@@ -76,6 +76,35 @@ def test_what_is_not_valid_or_not_there_is_said() -> None:
         udt.connect(HOST, 9, settings=udt.Settings(connect_timeout=0.3))
     with udt.listen(host=HOST) as listener, pytest.raises(TimeoutError):
         listener.accept(timeout=0.01)
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda: udt.serve(Path(), allow="Recv"), "allow: 'Recv' .* send, recv, both"),  # type: ignore[arg-type]
+        (lambda: udt.serve(Path(), clients=0), "clients: 0 .* from 1 to 10,000"),
+        (lambda: udt.serve(Path(), 65_536), "port: 65536 .* from 0 to 65,535"),
+        (lambda: udt.send([], HOST, -1), "port: -1 .* from 0 to 65,535"),
+        (lambda: udt.send([], HOST, retries=-1), "retries: -1 .* from 0 to"),
+        (lambda: udt.connect(HOST, 65_536), "port: 65536 .* from 0 to 65,535"),
+        (lambda: udt.bench(HOST, seconds=0), "seconds: 0 .* above 0"),
+        (lambda: udt.Settings(silence=-1), "silence: -1 .* seconds above 0"),
+        (lambda: udt.Settings(silence=float("nan")), "silence: nan .* seconds above 0"),
+        (lambda: udt.Settings(connect_timeout=0), "connect_timeout: 0 .* above 0"),
+        (lambda: udt.Settings(linger=-1), "linger: -1 .* 0, or a number of seconds"),
+        (lambda: udt.Settings(mode="x"), "mode: 'x' .* stream, message"),  # type: ignore[arg-type]
+        (lambda: udt.Settings(key=b"0" * 64), "key: .* 64 hexadecimal digits"),  # type: ignore[arg-type]
+        (lambda: udt.Limits(max_bytes=-1), "max_bytes: -1 .* from 0 to"),
+        (lambda: udt.Limits(keep_free=-1), "keep_free: -1 .* from 0 to"),
+        (
+            lambda: udt.listing(HOST, settings=udt.Settings(cc="scream")),
+            "cc: no algorithm .* cubic",
+        ),
+    ],
+)
+def test_an_argument_that_is_not_valid_is_named(call: Callable[[], object], told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        call()
 
 
 def test_a_listener_that_is_closed_ends_its_accept() -> None:
@@ -248,6 +277,13 @@ def test_a_bench_compares_algorithms(server: tuple[_Server, Path], tmp_path: Pat
     assert Result.load(tmp_path / "r").flow_names == ["udt", "cubic"]
 
 
+def test_nothing_is_measured_if_an_algorithm_is_not_valid() -> None:
+    for name in ("nope", "scream"):
+        told = _refused("bench", f"{HOST}:9", "--cc", f"udt,{name}")
+        assert told.startswith(f'--cc: no algorithm is called "{name}"; there are')
+        assert "gcc" not in told
+
+
 def test_one_receives_what_another_sends_without_a_server(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"x" * 100_000)
     events: list[str] = []
@@ -318,6 +354,13 @@ def test_defaults_are_safe(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["udt", "serve", str(tmp_path), "--allow", "all"])
     assert done.exit_code == 2
     assert "'all' is not one of 'send', 'recv', 'both'" in done.output
+
+
+def test_files_are_sent_only_into_the_folder_of_the_server(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    for into in ("../x", "/x", ""):
+        told = _refused("send", str(tmp_path / "file"), f"{HOST}:9", "--into", into)
+        assert told.startswith("into: ")
 
 
 def test_what_is_sent_received_and_there_is_listed(

@@ -47,8 +47,9 @@ mod _core {
     use crate::testbed::{die_with_parent, isolate, measure_steal, run_testbed};
     #[pymodule_export]
     use crate::udt::transfer::{
-        TransferDamagedError, TransferMonitor, TransferRefusedError, udt_bench, udt_key, udt_list,
-        udt_manifest, udt_pull, udt_push, udt_read_key, udt_serve, udt_write_key,
+        TransferDamagedError, TransferMonitor, TransferRefusedError, udt_bench,
+        udt_check_algorithm, udt_key, udt_list, udt_manifest, udt_pull, udt_push, udt_read_key,
+        udt_serve, udt_write_key,
     };
     #[pymodule_export]
     use crate::udt::{UdtListener, UdtSocket};

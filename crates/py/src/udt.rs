@@ -61,7 +61,11 @@ fn settings(json: &str) -> PyResult<Settings> {
         key: key.transpose()?,
         ..Settings::default()
     };
-    settings.check().map_err(raise)?;
+    settings.check().map_err(|error| match error {
+        Error::Algorithm(_) => PyValueError::new_err(format!("cc: {error}")),
+        Error::Option(_) => PyValueError::new_err(format!("options: {error}")),
+        other => raise(other),
+    })?;
     Ok(settings)
 }
 

@@ -6,6 +6,7 @@ use crate::limits::{Quota, ReceiveLimits};
 use crate::manifest::walk;
 use crate::monitor::TransferMonitor;
 use crate::receive::{Accepted, receive_files};
+use crate::safe_path;
 use crate::send::send_files;
 use dumbbell_udt::io::{Error, Settings, Socket};
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -48,7 +49,7 @@ impl Default for RetryPolicy {
 /// Sends files and folders to a server, into the folder `into` of its folder if there is one.
 ///
 /// # Errors
-/// If a file cannot be read, the server refuses or stays unreachable, or files are damaged.
+/// If a file cannot be read or `into` is no path in a folder, the server refuses or stays unreachable, or files are damaged.
 pub fn push(
     peer: &str,
     paths: &[PathBuf],
@@ -59,6 +60,9 @@ pub fn push(
 ) -> Result<(), TransferError> {
     let mut items = walk(paths, monitor)?;
     if let Some(folder) = into.map(|folder| folder.trim_end_matches('/')) {
+        if safe_path::resolve(Path::new(""), folder).is_none() {
+            return Err(TransferError::Into(folder.to_owned()));
+        }
         for item in &mut items {
             item.entry.path.insert_str(0, &format!("{folder}/"));
         }

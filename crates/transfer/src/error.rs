@@ -23,6 +23,9 @@ pub enum TransferError {
     /// The peer refuses; the text is its reason.
     #[error("the peer refuses: {}", printable(.0))]
     Refused(String),
+    /// This side refuses a request of the peer; the text is the reason, which the peer gets.
+    #[error("refused: {}", printable(.0))]
+    Declined(String),
     /// The peer is still processing an earlier attempt.
     #[error("the peer is busy: {}", printable(.0))]
     Busy(String),
@@ -42,6 +45,11 @@ pub enum TransferError {
         /// Cause.
         why: &'static str,
     },
+    /// The folder of the server, into which files are to be sent, is not valid.
+    #[error(
+        "into: {0:?} is no path in the server's folder; name a folder relative to it, such as photos/2026"
+    )]
+    Into(String),
     /// These files failed the integrity check, or changed during the transfer.
     #[error("{} did not arrive intact: {}", of_files(.0.len()), FileNames::of(.0).listed())]
     Damaged(Vec<String>),

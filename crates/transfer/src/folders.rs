@@ -5,7 +5,8 @@ use crate::limits::{ENTRY_BYTES, Quota};
 use crate::partial::{lock, prefix_of_part};
 use rustix::fs::{Mode, OFlags, open};
 use std::collections::HashMap;
-use std::fs::{self, DirEntry, File};
+use std::fs::{self, DirBuilder, DirEntry, File};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -53,12 +54,30 @@ impl<'a> Folders<'a> {
 
     /// Creates a folder and those that it is in, if they are missing.
     pub(crate) fn create(&mut self, folder: &Path) -> Result<(), TransferError> {
+        self.charge_missing(folder)?;
+        fs::create_dir_all(folder).with_path(folder)
+    }
+
+    /// Creates an announced folder if it is missing, with its mode less the umask. The owner may always use
+    /// it, or else nothing could be received into it.
+    pub(crate) fn create_announced(
+        &mut self,
+        folder: &Path,
+        mode: u32,
+    ) -> Result<(), TransferError> {
+        self.charge_missing(folder)?;
+        folder.parent().map_or(Ok(()), fs::create_dir_all).with_path(folder)?;
+        let mut builder = DirBuilder::new();
+        builder.recursive(true).mode(mode & 0o777 | 0o700);
+        builder.create(folder).with_path(folder)
+    }
+
+    fn charge_missing(&mut self, folder: &Path) -> Result<(), TransferError> {
         let is_missing = |part: &&Path| part.symlink_metadata().is_err();
         match folder.ancestors().take_while(is_missing).count() as u64 {
-            0 => {}
-            missing => self.charge_entries(missing)?,
+            0 => Ok(()),
+            missing => self.charge_entries(missing),
         }
-        fs::create_dir_all(folder).with_path(folder)
     }
 
     /// Creates the folder of a file, and deletes the partial files in it that are too old.

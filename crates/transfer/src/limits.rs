@@ -45,11 +45,22 @@ impl Quota {
 
     /// Checks that `bytes` more may be written below `folder`.
     pub(crate) fn check(&self, folder: &Path, bytes: u64) -> Result<(), TransferError> {
-        let ReceiveLimits { max_bytes, keep_free, .. } = self.limits;
-        if self.received.load(Ordering::Relaxed).saturating_add(bytes) > max_bytes {
-            let why = format!("it takes no more than {max_bytes} bytes in all (max-bytes)");
-            return Err(TransferError::Limit(why));
-        }
+        self.sum(self.received.load(Ordering::Relaxed), bytes).ok_or_else(|| self.too_many())?;
+        self.check_free(folder, bytes)
+    }
+
+    /// `received` and `bytes`; `None` if that is more than is accepted.
+    fn sum(&self, received: u64, bytes: u64) -> Option<u64> {
+        Some(received.saturating_add(bytes)).filter(|&sum| sum <= self.limits.max_bytes)
+    }
+
+    fn too_many(&self) -> TransferError {
+        let most = self.limits.max_bytes;
+        TransferError::Limit(format!("it takes no more than {most} bytes in all (max-bytes)"))
+    }
+
+    fn check_free(&self, folder: &Path, bytes: u64) -> Result<(), TransferError> {
+        let keep_free = self.limits.keep_free;
         if keep_free > 0 {
             let found = statvfs(folder).map_err(std::io::Error::from).with_path(folder)?;
             let free = found.f_bavail.saturating_mul(found.f_frsize);
@@ -64,8 +75,35 @@ impl Quota {
 
     /// Counts received bytes, if they may be written below `folder`.
     pub(crate) fn take(&self, folder: &Path, bytes: u64) -> Result<(), TransferError> {
-        self.check(folder, bytes)?;
-        self.received.fetch_add(bytes, Ordering::Relaxed);
-        Ok(())
+        self.check_free(folder, bytes)?;
+        // In one step, or else clients at the same time could exceed the limit together.
+        let add = |received| self.sum(received, bytes);
+        let added = self.received.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
+        added.map(drop).map_err(|_| self.too_many())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Barrier;
+    use std::thread;
+
+    #[test]
+    fn clients_at_the_same_time_do_not_exceed_max_bytes_together() {
+        const CLIENTS: usize = 4;
+        // Looking at the file system takes time in which another client may take what is left.
+        let limits = ReceiveLimits { max_bytes: 1, keep_free: 1, ..ReceiveLimits::default() };
+        let quotas: Vec<Quota> = (0..20_000).map(|_| Quota::new(limits)).collect();
+        let together = Barrier::new(CLIENTS);
+        let take_all = || {
+            for quota in &quotas {
+                together.wait();
+                drop(quota.take(Path::new("/"), 1));
+            }
+        };
+        thread::scope(|scope| (0..CLIENTS).for_each(|_| drop(scope.spawn(take_all))));
+        let exceeded = quotas.iter().filter(|quota| quota.received.load(Ordering::Relaxed) > 1);
+        assert_eq!(exceeded.count(), 0);
     }
 }

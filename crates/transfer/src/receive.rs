@@ -150,7 +150,7 @@ impl FileReceiver<'_> {
         };
         let Some(size) = entry.size else {
             stream.monitor().count_name(&entry.path, 0);
-            return self.folders.create(&destination);
+            return self.folders.create_announced(&destination, entry.mode);
         };
         if self.requested.len() >= MAX_OUTSTANDING {
             return Err(TransferError::Protocol("too many files are announced at once".to_owned()));

@@ -213,8 +213,7 @@ impl Server {
         stream.set_max_silence(self.config.max_silence);
         let request: Request = stream.recv_first(self.config.request_timeout)?;
         if let Err(why) = self.check(&request) {
-            stream.send(&Response::Refused(why.to_owned()))?;
-            return Err(TransferError::Refused(why.to_owned()));
+            return refuse(&stream, why.to_owned());
         }
         socket.set_ack_interval(request.ack_interval.min(64));
         let ready = Response::Ready { ack_interval: self.ack_interval };
@@ -284,7 +283,7 @@ impl Server {
 
 fn refuse<T>(stream: &FrameStream, why: String) -> Result<T, TransferError> {
     stream.send(&Response::Refused(why.clone()))?;
-    Err(TransferError::Refused(why))
+    Err(TransferError::Declined(why))
 }
 
 /// Whether a client's result ends a server for one request: success, or a failure once there was data or

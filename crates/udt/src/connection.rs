@@ -308,6 +308,18 @@ impl Connection {
         else {
             return;
         };
+        if self.crypto_overhead > 0 {
+            // A third party can repeat data packets and forge handshakes, which are not encrypted. They tell
+            // nothing about the peer.
+            match packet {
+                Packet::Data(data) if established.receiver.discard_duplicate(data) => return,
+                Packet::Handshake(_) => {
+                    established.handle(now, arrival, packet, payload);
+                    return;
+                }
+                _ => {}
+            }
+        }
         // In UDT4 every packet restarts the EXP timer. Here a keep-alive does not while data is
         // unacknowledged: a peer that sends nothing else has not received that data.
         let misses = matches!(packet, Packet::KeepAlive) && established.sender.has_unacked();
@@ -395,6 +407,7 @@ impl Established {
         match packet {
             Packet::Data(data) => self.receiver.on_data(now, arrival, data, payload),
             Packet::Ack(kind, ack) => {
+                // UDT4 sends at most one ACK2 per SYN. With more the receiver measures more round trips.
                 if *kind != AckKind::Light {
                     self.ack2_pending = Some(ack.number);
                 }

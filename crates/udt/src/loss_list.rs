@@ -130,6 +130,12 @@ impl ReceiveLossList {
         }
     }
 
+    /// Whether a packet is missing.
+    pub(crate) fn contains(&self, packet: u64) -> bool {
+        let at = self.ranges.partition_point(|missing| missing.range.end <= packet);
+        self.ranges.get(at).is_some_and(|missing| missing.range.start <= packet)
+    }
+
     /// Removes a packet that arrived; `false` if it was not missing.
     pub(crate) fn remove(&mut self, packet: u64) -> bool {
         let at = self.ranges.partition_point(|missing| missing.range.end <= packet);

@@ -170,6 +170,26 @@ impl Receiver {
         self.sequence_space.index_near(seq, self.acked)
     }
 
+    /// The peer's initial sequence number.
+    #[cfg(feature = "io")]
+    pub(crate) fn isn(&self) -> Seq {
+        self.sequence_space.seq(0)
+    }
+
+    /// Discards a data packet that has arrived before; `false` if it has not.
+    #[inline]
+    pub(crate) fn discard_duplicate(&mut self, data: &DataHeader) -> bool {
+        let Some(packet) = self.sequence_space.index_near(data.seq, self.acked) else {
+            return false;
+        };
+        if packet >= self.next || packet >= self.acked && self.losses.contains(packet) {
+            return false;
+        }
+        self.stats.packets += 1;
+        self.stats.discarded += 1;
+        true
+    }
+
     /// All packets before this one have arrived or were dropped.
     #[inline]
     fn first_missing(&self) -> u64 {

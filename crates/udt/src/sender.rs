@@ -245,6 +245,12 @@ impl Sender {
         usize::from(self.limits.payload)
     }
 
+    /// The initial sequence number.
+    #[cfg(feature = "io")]
+    pub(crate) fn isn(&self) -> Seq {
+        self.sequence_space.seq(0)
+    }
+
     /// Index of the packet with this sequence number.
     pub(crate) fn index_of(&self, seq: Seq) -> Option<u64> {
         self.sequence_space.index_near(seq, self.acked)

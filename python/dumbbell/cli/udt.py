@@ -218,8 +218,9 @@ def bench(
         length = TIME.parse(duration) / 1e9
     reports: dict[str, tuple[str, Report]] = {}
     with _session(out, overwrite):
-        for algorithm in options.split_algorithms(cc):
-            settings = _settings(algorithm, key, mss)
+        # All are checked before the first is measured.
+        chosen = {name: _settings(name, key, mss) for name in options.split_algorithms(cc)}
+        for algorithm, settings in chosen.items():
             with _progress(algorithm, length) as observe:
                 report = udt.bench(host, number, seconds=length, settings=settings, observe=observe)
             reports[algorithm] = (algorithm, report)
@@ -273,7 +274,7 @@ def _settings(cc: str, key: Path | None, mss: int | None) -> Settings:
     from dumbbell import _core, udt
 
     with _naming("--cc"):
-        _core.check_algorithm(cc)
+        _core.udt_check_algorithm(cc)
     with _naming(f"--key: {key}"):
         secret = None if key is None else _core.udt_read_key(key)
     return udt.Settings(cc=cc, key=secret, options={} if mss is None else {"mss": mss})

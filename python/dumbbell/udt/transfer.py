@@ -7,10 +7,10 @@ import time
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, get_args
 
 from dumbbell import _core
-from dumbbell.udt.sockets import Settings
+from dumbbell.udt.sockets import MAX_PORT, Settings, check_choice, check_seconds, check_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -29,6 +29,10 @@ PORT: Final = 9000
 INTERVAL: Final = 0.1
 """How often a connection is sampled and observed, s."""
 
+_MAX_BYTES: Final = 2**64 - 1
+_MAX_RETRIES: Final = 2**32 - 1
+_MAX_CLIENTS: Final = 10_000
+
 _DEFAULTS = Settings()
 
 
@@ -46,6 +50,12 @@ class Limits:
     max_bytes: int | None = None
     keep_free: int = 0
     overwrite: bool = True
+
+    def __post_init__(self) -> None:
+        """Checks the numbers."""
+        if self.max_bytes is not None:
+            check_whole("max_bytes", self.max_bytes, 0, _MAX_BYTES)
+        check_whole("keep_free", self.keep_free, 0, _MAX_BYTES)
 
     def to_tuple(self) -> tuple[int | None, int, bool]:
         """The limits as the engine reads them."""
@@ -111,9 +121,10 @@ def send(
 
     Raises:
         OSError: If the server cannot be reached or refuses, or files did not arrive intact.
-        ValueError: If a file cannot be read, or the settings are not valid.
+        ValueError: If a file cannot be read, or an argument is not valid.
         KeyboardInterrupt: If the user interrupts; the same call resumes the transfer.
     """
+    check_whole("retries", retries, 0, _MAX_RETRIES)
     given = (_address(host, port), list(paths), into, settings.to_json(), retries, INTERVAL)
     return _attend(partial(_core.udt_push, *given), observe)[0]
 
@@ -142,6 +153,7 @@ def receive(
         retries: As for `send`.
         observe: As for `send`.
     """
+    check_whole("retries", retries, 0, _MAX_RETRIES)
     given = (_address(host, port), list(paths), into, limits.to_tuple(), settings.to_json())
     return _attend(partial(_core.udt_pull, *given, retries, INTERVAL), observe)[0]
 
@@ -175,9 +187,11 @@ def serve(
 
     Raises:
         OSError: If the address cannot be bound; with `once`, if the transfer failed.
-        ValueError: If `root` is no folder, or the settings are not valid or not safe.
+        ValueError: If `root` is no folder, or an argument is not valid or not safe.
         KeyboardInterrupt: If the user interrupts.
     """
+    check_choice("allow", allow, get_args(Allow))
+    check_whole("clients", clients, 1, _MAX_CLIENTS)
     address = _address(host or ("0.0.0.0" if settings.key or insecure else "127.0.0.1"), port)
     permission = (allow != "recv", allow != "send")
     given = (root, address, limits.to_tuple(), settings.to_json(), permission, insecure, once)
@@ -197,8 +211,9 @@ def bench(
 
     Raises:
         OSError: If the server cannot be reached or refuses.
-        ValueError: If the settings are not valid.
+        ValueError: If an argument is not valid.
     """
+    check_seconds("seconds", seconds)
     given = (_address(host, port), seconds, size, settings.to_json(), INTERVAL)
     report, (moved, took) = _attend(partial(_core.udt_bench, *given), observe)
     return Report(moved, 0, 0, took, report.monitor)
@@ -213,6 +228,7 @@ def listing(
 
 
 def _address(host: str, port: int) -> str:
+    check_whole("port", port, 0, MAX_PORT)
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 

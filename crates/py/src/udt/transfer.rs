@@ -4,7 +4,7 @@ use super::{duration, raise, raise_at, settings, values};
 use dumbbell_transfer::{
     BenchLimit, ListedFile, ReceiveLimits, RetryPolicy, ServerConfig, TransferError,
 };
-use dumbbell_udt::io::{Error, Key};
+use dumbbell_udt::io::{Error, Key, Settings};
 use dumbbell_units::Span;
 use pyo3::create_exception;
 use pyo3::exceptions::{PyOSError, PyValueError};
@@ -32,13 +32,15 @@ fn raise_transfer(error: TransferError) -> PyErr {
         TransferError::Damaged(_) => TransferDamagedError::new_err(text),
         TransferError::Busy(_) => PyOSError::new_err(text),
         TransferError::Refused(_)
+        | TransferError::Declined(_)
         | TransferError::Exists(_)
         | TransferError::Missing(_)
         | TransferError::Limit(_)
         | TransferError::Protocol(_) => TransferRefusedError::new_err(text),
-        TransferError::File { .. } | TransferError::Path { .. } | TransferError::Insecure(_) => {
-            PyValueError::new_err(text)
-        }
+        TransferError::File { .. }
+        | TransferError::Path { .. }
+        | TransferError::Into(_)
+        | TransferError::Insecure(_) => PyValueError::new_err(text),
         TransferError::Stopped => std::io::Error::from(std::io::ErrorKind::Interrupted).into(),
     }
 }
@@ -249,6 +251,12 @@ pub fn udt_list(
 pub fn udt_manifest(paths: Vec<PathBuf>) -> PyResult<Listing> {
     let monitor = dumbbell_transfer::TransferMonitor::new();
     dumbbell_transfer::manifest(&paths, &monitor).map(listing).map_err(raise_transfer)
+}
+
+/// Checks the name and the options of an algorithm of UDT.
+#[pyfunction]
+pub fn udt_check_algorithm(text: &str) -> PyResult<()> {
+    Settings::for_algorithm(text).check().map_err(raise)
 }
 
 /// Generates a key for the encrypted mode: 64 hexadecimal digits.

@@ -195,6 +195,21 @@ fn a_sender_gets_the_receivers_reason_and_does_not_retry() {
 }
 
 #[test]
+fn a_server_logs_its_own_refusal_as_its_own() {
+    let (here, there) = (folder(), folder());
+    let server = Server::of(there.path(), &settings());
+    let refused = get(&server, &["absent"], here.path());
+    assert!(matches!(refused, Err(TransferError::Refused(_))), "{refused:?}");
+    let event = loop {
+        match server.monitor.take_events().into_iter().find(|event| event.contains("no such")) {
+            Some(event) => break event,
+            None => thread::sleep(Duration::from_millis(20)),
+        }
+    };
+    assert!(event.ends_with(": refused: there is no such file"), "{event}");
+}
+
+#[test]
 fn a_server_logs_why_a_client_stopped_receiving() {
     let (here, there) = (folder(), folder());
     write(&there.path().join("root/b"), &data(3_000_000, 1));
@@ -336,8 +351,31 @@ fn files_are_pushed_into_a_folder_of_the_server() {
         |into| push(&server.address, &file, Some(into), &settings(), quick(), &Arc::default());
     give("photos/2026/").expect("it arrives");
     assert_eq!(names(&there.path().join("photos/2026")), ["file"]);
-    let refused = give("..");
-    assert!(matches!(refused, Err(TransferError::Refused(_))), "{refused:?}");
+    for bad in ["..", "../x", "", "/", "a//b"] {
+        let refused = give(bad);
+        assert!(matches!(refused, Err(TransferError::Into(_))), "{bad}: {refused:?}");
+    }
+}
+
+#[test]
+fn folders_keep_their_modes_and_their_owner_may_write() {
+    let (here, there) = (folder(), folder());
+    let root = here.path().join("root");
+    for (name, mode) in [("private", 0o700), ("private/inside", 0o500), ("group", 0o750)] {
+        write(&root.join(name).join("file"), b"x");
+        let path = root.join(name);
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("it is ours");
+    }
+    let server = Server::of(there.path(), &settings());
+    let into = Some("a/b");
+    push(&server.address, &[root], into, &settings(), quick(), &Arc::default())
+        .expect("it arrives");
+    let mode = |name: &str| {
+        let path = there.path().join("a/b/root").join(name);
+        fs::metadata(path).expect("it is there").mode() & 0o777
+    };
+    assert_eq!([mode("private"), mode("private/inside"), mode("group")], [0o700, 0o700, 0o750]);
+    assert_eq!(fs::read(there.path().join("a/b/root/private/inside/file")).ok(), Some(b"x".into()));
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! The application's interface of a connection: send, receive, close.
 
+#[cfg(feature = "io")]
+use super::Established;
 use super::{Connection, ConnectionState};
 use crate::config::Mode;
 use crate::packet::{DataHeader, Packet};
@@ -90,9 +92,14 @@ impl Connection {
         Ok(())
     }
 
+    /// Checks that the connection is in this mode.
+    pub(crate) fn check_mode(&self, mode: Mode) -> Result<(), SendError> {
+        if self.mode == mode { Ok(()) } else { Err(SendError::WrongMode(self.mode)) }
+    }
+
     fn check_sendable(&self, mode: Mode) -> Result<(), SendError> {
         match &self.state {
-            ConnectionState::Open if self.mode != mode => Err(SendError::WrongMode(self.mode)),
+            ConnectionState::Open if self.mode != mode => self.check_mode(mode),
             ConnectionState::Open if self.close_by.is_none() && self.bulk.is_none() => Ok(()),
             _ => Err(SendError::NotOpen),
         }
@@ -146,6 +153,13 @@ impl Connection {
         }
     }
 
+    /// Socket id and initial sequence number of each end; `None` before the connection is established.
+    #[cfg(feature = "io")]
+    pub(crate) fn identities(&self) -> Option<[(u32, Seq); 2]> {
+        let Established { peer_socket_id, sender, receiver, .. } = self.established.as_ref()?;
+        Some([(self.socket_id, sender.isn()), (*peer_socket_id, receiver.isn())])
+    }
+
     /// Index of a sent packet, counted from 0 at the initial sequence number.
     #[cfg(feature = "io")]
     pub(crate) fn sent_index(&self, seq: Seq) -> Option<u64> {
@@ -173,16 +187,17 @@ impl Connection {
         }
     }
 
-    /// Reads stream data into `out`. Returns the number of bytes, 0 if none is available.
+    /// Reads stream data into `out`. Returns the number of bytes, 0 if none is available or the connection
+    /// carries messages.
     pub fn read(&mut self, out: &mut [u8]) -> usize {
-        let read = self.buffer().map_or(0, |buffer| buffer.read(out));
+        let read = self.buffer(Mode::Stream).map_or(0, |buffer| buffer.read(out));
         self.after_read();
         read
     }
 
-    /// Reads the next complete message.
+    /// Reads the next complete message; `None` if there is none or the connection carries a stream.
     pub fn read_message(&mut self) -> Option<Vec<u8>> {
-        let message = self.buffer()?.read_message();
+        let message = self.buffer(Mode::Message)?.read_message();
         self.after_read();
         message
     }
@@ -206,7 +221,8 @@ impl Connection {
         self.peer_error.take()
     }
 
-    fn buffer(&mut self) -> Option<&mut ReceiveBuffer> {
+    fn buffer(&mut self, mode: Mode) -> Option<&mut ReceiveBuffer> {
+        self.check_mode(mode).ok()?;
         match &mut self.established.as_mut()?.receiver.sink {
             Sink::Buffer(buffer) => Some(buffer),
             Sink::Count(_) => None,

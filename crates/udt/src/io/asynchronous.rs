@@ -5,6 +5,7 @@ use super::error::Error;
 use super::settings::Settings;
 use super::shared::{SharedConnection, Statistics, Wait};
 use super::socket::{Socket, try_recv, try_send, wake_threshold};
+use crate::config::Mode;
 use crate::connection::SendError;
 use crate::handshake::Role;
 use std::future::poll_fn;
@@ -138,6 +139,7 @@ impl AsyncSocket {
         poll_fn(|context| {
             let shared = &self.0.shared;
             let mut state = shared.lock();
+            state.engine.check_mode(Mode::Message)?;
             if let Some(message) = state.engine.read_message() {
                 shared.notify_driver(&state);
                 return Poll::Ready(Ok(Some(message)));

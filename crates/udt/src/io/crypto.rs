@@ -13,7 +13,9 @@
 //! - plaintext packets are ignored, except UDT handshakes.
 //!
 //! The client's handshake is part of the Noise prologue. A listener therefore accepts a recorded message
-//! only with the cookie that was given to the recorded address.
+//! only with the cookie that was given to the recorded address. In a rendezvous the prologue has the socket
+//! ids and initial sequence numbers of both ends, which are random: a message that was recorded in another
+//! connection is not accepted.
 
 use super::key::Key;
 use crate::codec;
@@ -118,6 +120,14 @@ fn prologue(client: &Handshake) -> Vec<u8> {
     bytes
 }
 
+/// The prologue of a rendezvous; `None` before it is established, and of other connections.
+pub(super) fn rendezvous_prologue(engine: &Connection) -> Option<Vec<u8>> {
+    let mut ends = engine.identities().filter(|_| engine.role() == Some(Role::Rendezvous))?;
+    ends.sort_by_key(|&(id, isn)| (id, isn.get()));
+    let numbers = ends.iter().flat_map(|&(id, isn)| [id, isn.get()]).flat_map(u32::to_be_bytes);
+    Some(PROLOGUE.iter().copied().chain(numbers).collect())
+}
+
 /// Processes an initiator's message. Returns the responder's transport, whose response is pending.
 fn respond(key: &Key, prologue: &[u8], message: &[u8]) -> Option<NoiseTransport> {
     let mut out = vec![0; 256];
@@ -186,7 +196,7 @@ impl CryptoState {
         let is_response =
             engine.role() == Some(Role::Client) && peer.request_type == RequestType::CONCLUSION;
         if is_response && let CryptoState::Handshaking(_) = self {
-            self.on_noise_message(message);
+            self.on_noise_message(None, message);
         }
         !is_response || self.is_ready()
     }
@@ -201,15 +211,14 @@ impl CryptoState {
         matches!(self, CryptoState::Encrypted(_))
     }
 
-    /// Starts the Noise handshake once a rendezvous is established. The initiator is the end with the
-    /// larger socket id.
-    pub(super) fn begin(&mut self, now: Time, speaks_first: bool) {
-        let CryptoState::Handshaking(agreement) = self else { return };
-        if agreement.initiator.is_some() || !speaks_first {
-            return;
+    /// Starts the Noise handshake of a rendezvous as its initiator.
+    pub(super) fn begin(&mut self, now: Time, prologue: &[u8]) {
+        if let CryptoState::Handshaking(agreement) = self
+            && agreement.initiator.is_none()
+        {
+            agreement.initiate(prologue);
+            agreement.next_try = now;
         }
-        agreement.initiate(PROLOGUE);
-        agreement.next_try = now;
     }
 
     /// Time of the next handshake message.
@@ -301,7 +310,7 @@ impl CryptoState {
         match (self, datagram.packet) {
             (CryptoState::Plain, _) => Decrypted::Packets(datagram),
             (crypto, Packet::UserDefined(UserDefined { kind: NOISE_HANDSHAKE, .. })) => {
-                crypto.on_noise_message(datagram.payload);
+                crypto.on_noise_message(rendezvous_prologue(engine).as_deref(), datagram.payload);
                 Decrypted::Discard
             }
             (
@@ -315,12 +324,12 @@ impl CryptoState {
         }
     }
 
-    /// Handles a Noise handshake message.
-    fn on_noise_message(&mut self, message: &[u8]) {
+    /// Handles a Noise handshake message. `prologue`: that of a rendezvous, whose end may be the responder.
+    fn on_noise_message(&mut self, prologue: Option<&[u8]>, message: &[u8]) {
         match self {
             CryptoState::Plain => {}
             CryptoState::Handshaking(agreement) => {
-                if let Some(seal) = agreement.complete(message) {
+                if let Some(seal) = agreement.complete(prologue, message) {
                     *self = CryptoState::Encrypted(Box::new(seal));
                 }
             }
@@ -345,9 +354,9 @@ impl NoiseHandshake {
     }
 
     /// Completes the handshake if the message is authentic.
-    fn complete(&mut self, message: &[u8]) -> Option<NoiseTransport> {
+    fn complete(&mut self, prologue: Option<&[u8]>, message: &[u8]) -> Option<NoiseTransport> {
         let Some((state, _)) = &mut self.initiator else {
-            return respond(&self.key, PROLOGUE, message);
+            return respond(&self.key, prologue?, message);
         };
         state.read_message(message, &mut [0; 256]).ok()?;
         NoiseTransport::new(self.initiator.take()?.0, None)
@@ -434,10 +443,10 @@ pub fn fuzz_noise(bytes: &[u8]) -> bool {
         let conclusion = Handshake { request_type: RequestType::CONCLUSION, ..*handshake };
         client.handshake_message(&conclusion, Some(Role::Client));
         accepted |= CryptoState::accept(Some(&key), handshake, datagram.payload).is_some();
-    } else {
-        client.begin(Time::ZERO, bytes.len().is_multiple_of(2));
+    } else if bytes.len().is_multiple_of(2) {
+        client.begin(Time::ZERO, PROLOGUE);
     }
-    client.on_noise_message(datagram.payload);
+    client.on_noise_message(Some(PROLOGUE), datagram.payload);
     accepted |= client.is_ready();
     // An agreed connection takes control packets only from its peer.
     thread_local!(static AGREED: RefCell<Option<NoiseTransport>> = RefCell::new(agreed()));
@@ -457,7 +466,7 @@ pub fn fuzz_noise(bytes: &[u8]) -> bool {
 fn agreed() -> Option<NoiseTransport> {
     let key = &Key::new([7; 32]);
     let mut first = CryptoState::new(Some(key));
-    first.begin(Time::ZERO, true);
+    first.begin(Time::ZERO, PROLOGUE);
     let message = first.poll(Time::ZERO).map(|(_, message)| message.to_vec())?;
     respond(key, PROLOGUE, &message)
 }
@@ -465,6 +474,9 @@ fn agreed() -> Option<NoiseTransport> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::io::settings::Settings;
+    use crate::seq::Seq;
+    use dumbbell_net::Endpoint;
 
     #[test]
     fn a_counter_is_accepted_once_in_any_order() {
@@ -477,12 +489,50 @@ mod tests {
     #[test]
     fn the_noise_handshake_fails_with_another_key() {
         let mut first = CryptoState::new(Some(&Key::new([1; 32])));
-        first.begin(Time::ZERO, true);
+        first.begin(Time::ZERO, PROLOGUE);
         let message = first.poll(Time::ZERO).map(|(_, message)| message.to_vec());
         let message = message.expect("the first one speaks");
         for (key, agrees) in [([2; 32], false), ([1; 32], true)] {
             let mut second = CryptoState::new(Some(&Key::new(key)));
-            second.on_noise_message(&message);
+            second.on_noise_message(Some(PROLOGUE), &message);
+            assert_eq!(second.is_ready(), agrees);
+        }
+    }
+
+    /// Both ends of an established rendezvous. The numbers are socket ids and initial sequence numbers.
+    fn rendezvous(numbers: [(u32, u32); 2]) -> [Connection; 2] {
+        let address = IpAddr::V4(Ipv4Addr::LOCALHOST);
+        let mut ends = numbers.map(|(id, isn)| {
+            let config = Settings::default().config(Time::ZERO, id, address).expect("it is valid");
+            Connection::open(config, Role::Rendezvous, Seq::new(isn), Time::ZERO)
+        });
+        while !ends.iter().all(Connection::is_open) {
+            let sent = ends.each_mut().map(|end| end.poll(Time::ZERO));
+            for (end, packet) in ends.iter_mut().zip(sent.into_iter().rev()) {
+                packet.inspect(|packet| end.receive(Time::ZERO, packet, &[]));
+            }
+        }
+        ends
+    }
+
+    #[test]
+    fn a_message_of_another_rendezvous_is_not_accepted() {
+        let key = Key::new([1; 32]);
+        let [one, other] = rendezvous([(1, 10), (2, 20)]);
+        let mut first = CryptoState::new(Some(&key));
+        first.begin(Time::ZERO, &rendezvous_prologue(&other).expect("it is established"));
+        let message = first.poll(Time::ZERO).map(|(_, message)| message.to_vec());
+        let message = message.expect("the first one speaks");
+        let packet = user(NOISE_HANDSHAKE, message.len());
+        let mut bytes = Vec::new();
+        let address = IpAddr::V4(Ipv4Addr::LOCALHOST);
+        codec::encode(&packet, 1, address, &message, &mut bytes);
+        // A third party repeats it to a later rendezvous of this end.
+        let [later, _] = rendezvous([(1, 11), (2, 20)]);
+        for (engine, agrees) in [(&one, true), (&later, false)] {
+            let mut second = CryptoState::new(Some(&key));
+            let datagram = codec::decode(&bytes).expect("it is a packet");
+            second.decrypt(engine, datagram, &mut Vec::new());
             assert_eq!(second.is_ready(), agrees);
         }
     }

@@ -9,7 +9,7 @@ pub(super) mod socket_table;
 
 use super::batch::{GroBatch, ReceiveBatch, SendBatch, Space, Unsent, send_one};
 use super::clock::span;
-use super::crypto::Decrypted;
+use super::crypto::{Decrypted, rendezvous_prologue};
 use super::listener::ListenerState;
 use super::shared::{DriverHandle, Failure, SharedConnection, SharedState};
 use crate::codec;
@@ -315,11 +315,12 @@ fn begin_crypto(state: &mut SharedState, now: Time, id: u32) {
     if state.crypto.is_ready() || !state.engine.is_open() {
         return;
     }
-    let first = match state.engine.role() {
-        None | Some(crate::Role::Client) => return,
-        Some(crate::Role::Rendezvous) => id > state.engine.destination(),
-    };
-    state.crypto.begin(now, first);
+    // The initiator is the end with the larger socket id.
+    if id > state.engine.destination()
+        && let Some(prologue) = rendezvous_prologue(&state.engine)
+    {
+        state.crypto.begin(now, &prologue);
+    }
 }
 
 /// Passes a packet to its connection.

@@ -6,6 +6,7 @@ use super::driver::{Driver, adopt, bind};
 use super::error::Error;
 use super::settings::{Settings, random};
 use super::shared::{DriverHandle, SharedConnection, SharedState, Statistics};
+use crate::config::Mode;
 use crate::connection::{CloseReason, Connection, SendError};
 use crate::handshake::Role;
 use crate::seq::Seq;
@@ -262,7 +263,7 @@ impl Socket {
     /// the connection and all is read.
     ///
     /// # Errors
-    /// If the connection is closed otherwise, or after the timeout.
+    /// If the connection is closed otherwise or in message mode, or after the timeout.
     pub fn recv(&self, out: &mut [u8]) -> Result<usize, Error> {
         if out.is_empty() {
             return Ok(0);
@@ -280,10 +281,11 @@ impl Socket {
     /// Receives the next message; `None` if the peer has closed the connection.
     ///
     /// # Errors
-    /// As [`recv`](Socket::recv).
+    /// If the connection is closed otherwise or in stream mode, or after the timeout.
     pub fn recv_message(&self) -> Result<Option<Vec<u8>>, Error> {
         let deadline = deadline(self.timeouts.read);
         let mut state = self.shared.lock();
+        state.engine.check_mode(Mode::Message)?;
         loop {
             if let Some(message) = state.engine.read_message() {
                 self.shared.notify_driver(&state);
@@ -403,6 +405,7 @@ pub(super) fn try_recv(
     state: &mut MutexGuard<'_, SharedState>,
     out: &mut [u8],
 ) -> Result<Option<usize>, Error> {
+    state.engine.check_mode(Mode::Stream)?;
     let some = out.len().min(MAX_COPY);
     let read = state.engine.read(&mut out[..some]);
     if read > 0 {

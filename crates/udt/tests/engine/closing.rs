@@ -4,7 +4,8 @@ use crate::end::{End, config, pair};
 use crate::path::{Conditions, Network};
 use dumbbell_net::Endpoint as _;
 use dumbbell_udt::{
-    CloseReason, Config, Connection, Mode, Packet, Role, SendError, Seq, TransportOptions,
+    CloseReason, Config, Connection, DataHeader, Handshake, MessagePart, Mode, Packet, RequestType,
+    Role, SendError, Seq, TransportOptions,
 };
 use dumbbell_units::{Span, Time};
 
@@ -133,4 +134,38 @@ fn a_dead_peer_is_detected_after_the_idle_timeout() {
     assert_eq!(ended(&mut network.ends[0]), Some(CloseReason::TimedOut));
     let taken = network.now.since(dead);
     assert!(taken >= Span::from_secs(4) && taken <= Span::from_secs(6), "{taken}");
+}
+
+#[test]
+fn replayed_packets_do_not_keep_an_encrypted_connection_open() {
+    let client = Handshake {
+        version: 4,
+        socket_type: 1,
+        isn: Seq::new(5),
+        mss: 1500,
+        window: 1000,
+        request_type: RequestType::CONCLUSION,
+        socket_id: 7,
+        cookie: 1,
+    };
+    for (crypto_overhead, ended_after) in [(20, Some(5)), (0, None)] {
+        let config = Config {
+            idle_timeout: Some(Span::from_secs(5)),
+            crypto_overhead,
+            ..config(&TransportOptions::default(), Mode::Stream, 9)
+        };
+        let mut server = Connection::accept(config, &client, Time::ZERO);
+        let message = MessagePart::default();
+        let data = DataHeader { seq: client.isn, message, timestamp: 0, length: 100 };
+        let replayed = [Packet::Data(data), Packet::Handshake(client)];
+        let closed_at = (0..20).find(|&second| {
+            let now = Time::ZERO + Span::from_secs(second);
+            replayed.iter().for_each(|packet| server.receive(now, packet, &[0; 100]));
+            while server.poll(now).is_some() {}
+            !server.is_open()
+        });
+        assert_eq!(closed_at, ended_after, "overhead {crypto_overhead}");
+        let stats = server.receiver_stats();
+        assert_eq!((stats.bytes, stats.discarded), (100, stats.packets - 1));
+    }
 }

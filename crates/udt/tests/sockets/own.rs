@@ -2,8 +2,8 @@
 
 use crate::interop::free_ports;
 use crate::pattern::{close, patient, receive, send};
-use dumbbell_udt::Mode;
 use dumbbell_udt::io::{Error, Key, Listener, Settings, Socket};
+use dumbbell_udt::{Mode, SendError};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::thread;
 use std::time::Duration;
@@ -45,6 +45,19 @@ fn streams_and_messages_go_both_ways_at_once() {
         let (a, b) = pair(&Settings { mode, ..patient() });
         exchange(a, b, mode, BYTES);
     }
+}
+
+#[test]
+fn reading_in_the_other_mode_is_refused_and_takes_nothing() {
+    let wrong = |error: Option<Error>| matches!(error, Some(Error::Send(SendError::WrongMode(_))));
+    let (a, b) = pair(&patient());
+    send(&a, Mode::Stream, 1000);
+    assert!(wrong(b.recv_message().err()));
+    receive(&b, Mode::Stream, 1000);
+    let (a, b) = pair(&Settings { mode: Mode::Message, ..patient() });
+    send(&a, Mode::Message, 1000);
+    assert!(wrong(b.recv(&mut [0; 10]).err()));
+    receive(&b, Mode::Message, 1000);
 }
 
 #[test]
