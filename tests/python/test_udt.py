@@ -539,3 +539,17 @@ def test_the_commands_of_the_document_run_as_they_are_written(
     assert (tmp_path / "here" / "2026" / "one.jpg").stat().st_size == 100_000
     assert (tmp_path / "incoming" / "notes.txt").read_text() == "to be sent"
     assert len(commands) == 8
+
+
+def test_an_interrupted_server_ends_before_serve_does(tmp_path: Path) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.35)
+        with pytest.raises(KeyboardInterrupt):
+            udt.serve(tmp_path, 0, host=HOST)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert "udt-transfer" not in {thread.name for thread in threading.enumerate()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, get_args
@@ -246,19 +246,21 @@ def _attend(
             future.set_exception(error)
 
     began = time.perf_counter()
-    thread = threading.Thread(target=run, name="udt-transfer", daemon=True)
-    thread.start()
+    threading.Thread(target=run, name="udt-transfer", daemon=True).start()
     try:
-        while thread.is_alive():
-            thread.join(INTERVAL)
+        while not future.done():
+            # An interrupted `Thread.join` takes the thread for ended (bpo-45274).
+            wait([future], INTERVAL)
             known = monitor.progress()
-            if not (known["all_files"] or known["bytes"]) and thread.is_alive():
+            if not (known["all_files"] or known["bytes"]) and not future.done():
                 began = time.perf_counter()  # Waiting for the peer is no part of the duration.
             if observe:
                 observe(monitor)
     except BaseException:
         monitor.stop()
-        thread.join(10.0)
+        wait([future], 10.0)
+        if observe:
+            observe(monitor)
         raise
     value = future.result()
     took = time.perf_counter() - began
