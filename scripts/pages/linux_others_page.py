@@ -476,7 +476,7 @@ _CAUSES: Final = """## What was found
   not known; a processor that stops for milliseconds does it in the simulator.
 - **A policer** drops of a burst what is beyond 40 packets, so that it matters how fast a burst
   arrives. Simulated, a burst takes no time; in a capture, 10 packets take 61 us, as on a link of
-  2 Gbit/s. Behind such an access link Reno has 18.3 Mbit/s simulated (3 Gbit/s: 13.8, 1 Gbit/s:
+  2 Gbit/s. Behind such an access link Reno has 18.3 Mbit/s in 20 s (3 Gbit/s: 13.8, 1 Gbit/s:
   19.7; Linux 17.8).
 - **Both directions.** In the 20 s of the table the two flows of CUBIC have 69 Mbit/s together in
   Linux, 66 simulated. In three runs of 60 s each they have 72 to 73 from 20 s on, on both sides.

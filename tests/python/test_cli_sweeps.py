@@ -338,6 +338,8 @@ def test_the_old_names_of_plot_are_errors_that_name_the_new_one(tmp_path: Path) 
         (["--where", "rate = '2 Mbits'"], "rate is a number in bit/s: rate = 2e+06"),
         (["--by", "cc"], "--by: is for lines, delay, cdf and boxes; heat has --x, --y, --metric"),
         (["--metric", "1 / 0"], "no run there has a value of 1 / 0"),
+        (["--metric", "seed"], '--metric: no metric of a run is called "seed"'),
+        (["--metric", "'throughput'"], "--metric: 'throughput' is no number; name a column"),
     ],
 )
 def test_a_heat_map_that_cannot_be_drawn_is_told_why(

@@ -383,6 +383,13 @@ def test_three_flows_of_one_algorithm_have_colours_and_markers_of_their_own() ->
     assert {line.colour for line in figures.line_styles(["bbr3"] * 2)} == {first.colour}
 
 
+def test_algorithms_of_one_colour_have_different_dashes_in_a_figure() -> None:
+    prague, cubic, reno = figures.line_styles(["prague", "cubic", "reno"])
+    assert prague.colour == cubic.colour != reno.colour
+    assert prague.dash != cubic.dash
+    assert prague.dash == reno.dash
+
+
 def test_lines_of_one_algorithm_with_other_options_look_different() -> None:
     points = pl.DataFrame({"x": [1.0], "value": 1.0, "low": None, "high": None})
     with figures.styled():

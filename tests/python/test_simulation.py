@@ -183,3 +183,9 @@ def test_like_flows_behind_like_access_links_get_alike(names: list[str]) -> None
     share = received["a"] / sum(received.values())
     # 0.93 and 0.07 with ties by the order of links.
     assert 0.4 < share < 0.6
+
+
+def test_seeds_may_be_a_range() -> None:
+    link = Link(name="b", rate="10 Mbit/s", delay="5 ms")
+    experiment = Experiment(duration="1 s", links=[link], flows=[Flow(cc="reno")])
+    assert run(experiment, seeds=range(2, 4)).seeds == [2, 3]

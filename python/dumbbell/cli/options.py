@@ -79,6 +79,7 @@ Dask = Annotated[str | None, Option(metavar="ADDRESS", help="Dask scheduler whos
 Seeds = Annotated[int | None, Option(min=1, metavar="N", help="Number of seeds.")]
 Json = Annotated[bool, Option("--json", help="Print one JSON object and nothing else.")]
 Overwrite = Annotated[bool, Option("--overwrite", help="Replace another result or file at --out.")]
+OverwriteResult = Annotated[bool, Option("--overwrite", help="Replace another result at --out.")]
 OverwriteFile = Annotated[bool, Option("--overwrite", help="Replace another file.")]
 OnBackend = Annotated[Backend, Option(help="linux runs real packets in real time, as root.")]
 RetryInvalid = Annotated[int, Option(min=0, help="Attempts to repeat an invalid run.")]

@@ -64,7 +64,9 @@ def plot_folder(
     x: Annotated[str | None, Option(help="Axis of a sweep from left to right.")] = None,
     y: Annotated[str | None, Option(help="Axis from bottom to top.")] = None,
     by: Annotated[str | None, Option(help="Axis with a line for each value, such as cc.")] = None,
-    metric: Annotated[str | None, Option(help="Column of runs, or SQL; default: jain.")] = None,
+    metric: Annotated[
+        str | None, Option(help="Column of runs, or SQL; default: by figure.")
+    ] = None,
     where: Annotated[str | None, Option(help="Only these runs, in SQL: \"cc = 'bbr3'\".")] = None,
     kind: Annotated[
         Format | None, Option("--format", help="Format; default: both svg and png.")

@@ -29,7 +29,7 @@ def run_file(
         Path, Argument(metavar="FILE", help="Experiment, a TOML file; or a laboratory's link.")
     ],
     out: Annotated[Path | None, options.out("Result folder; default: results/FILE.")] = None,
-    overwrite: options.Overwrite = False,
+    overwrite: options.OverwriteResult = False,
     seeds: options.Seeds = None,
     jobs: options.Jobs = None,
     assignments: options.Assignments = None,
@@ -117,7 +117,14 @@ def _show(result: Result, written: Experiment, until: Until | None) -> None:
     """Prints what flows and links achieved."""
     from dumbbell import metrics
     from dumbbell.engine.runner import values_of
-    from dumbbell.results.summary import Summary, spans, still_running, summary_tables, unsettled
+    from dumbbell.results.summary import (
+        Summary,
+        spans,
+        still_running,
+        summary_tables,
+        unsettled,
+        without_transfers,
+    )
 
     every, result = result, result.valid()
     flows, links = metrics.summary(result), metrics.link_summary(result)
@@ -136,7 +143,8 @@ def _show(result: Result, written: Experiment, until: Until | None) -> None:
         output.print_table(title, table)
     notes = []
     if len(result.flow_names) > 1:
-        notes.append(_together(metrics.with_least(runs, flows)))
+        jain = without_transfers(result)
+        notes.append(_together(metrics.with_least(runs, flows), jain))
     if result.transfers.width:
         notes += still_running(metrics.transfer_summary(result))
     notes += [*spans(result), *summary.unsettled, *_bdp(written, result.experiment)]
@@ -177,11 +185,11 @@ def _tell_invalid(result: Result) -> None:
         output.print_text("\n".join(["", *said]))
 
 
-def _together(runs: pl.DataFrame) -> str:
-    """What all flows achieved together."""
+def _together(runs: pl.DataFrame, jain: str) -> str:
+    """What all flows achieved together; `jain` is what Jain's index is called."""
     rate = f"All flows together {_mean(runs, 'throughput')} Mbit/s"
     has_jain = runs["jain"].count() > 0
-    return f"{rate}; Jain's index {_mean(runs, 'jain')}" if has_jain else rate
+    return f"{rate}; {jain} {_mean(runs, 'jain')}" if has_jain else rate
 
 
 def _mean(runs: pl.DataFrame, metric: str) -> str:

@@ -49,7 +49,7 @@ class Options(TypedDict, total=False):
 def run(
     experiment: Experiment | str | Path,
     *,
-    seeds: int | list[int] | None = None,
+    seeds: int | Sequence[int] | None = None,
     jobs: int | None = None,
     out: str | Path | None = None,
     overwrite: bool = False,

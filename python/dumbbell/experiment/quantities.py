@@ -75,7 +75,7 @@ def _plain(value: object) -> object:
             return f"{'-' * (value < 0)}1e{int(math.log10(abs(value)))}"
         case Mapping():
             return {str(key): _plain(item) for key, item in value.items()}
-        case list() | tuple():
+        case list() | tuple() | range():
             return [_plain(item) for item in value]
         case _:
             return value

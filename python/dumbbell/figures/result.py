@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogFormatter
 
 from dumbbell import figures, metrics
 from dumbbell.errors import DumbbellError, unknown
@@ -303,6 +304,7 @@ def _draw_completion_times(axes: Axes, runs: Mapping[str, SampledRuns]) -> None:
         line.set_markevery(0.15)
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter("{x:g}")
+    axes.xaxis.set_minor_formatter(LogFormatter(labelOnlyBase=False))
     axes.set_ylim(0, 1)
     axes.set_xlabel("completion time (ms)")
     axes.set_ylabel("share of transfers\nthat took no longer")

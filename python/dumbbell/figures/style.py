@@ -147,18 +147,23 @@ def line_styles(algorithms: Sequence[str]) -> list[LineStyle]:
 
     All have the colour and the marker of their algorithm. Of several flows of one, also with other
     options, the first is solid, and others are dashed and have hollow markers: they stay apart in
-    any colour vision and in print. Three or more flows of a single algorithm have colours and
-    markers of their own, as those of the algorithm would tell nothing.
+    any colour vision and in print. So is the first flow of an algorithm whose colour another one
+    has. Three or more flows of a single algorithm have colours and markers of their own, as those
+    of the algorithm would tell nothing.
     """
     styles, seen, lines = styles_of(algorithms), Counter[tuple[str, str]](), []
+    of_colour = Counter[str]()
     are_alike = len({style.look for style in styles.values()}) == 1 and len(algorithms) > 2
     for cc in algorithms:
         look = styles[cc].look
         looks = _looks_apart(look) if are_alike else [look] * len(_DASHES)
         place = min(seen[look], len(looks) - 1)
-        (colour, marker), (width, dash) = looks[place], _DASHES[place % len(_DASHES)]
+        (colour, marker) = looks[place]
+        turn = place if are_alike else min(of_colour[colour], len(_DASHES) - 1)
+        width, dash = _DASHES[turn % len(_DASHES)]
         lines.append(LineStyle(colour, width, dash, marker, rank=seen[look]))
         seen[look] += 1
+        of_colour[colour] += 1
     return lines
 
 

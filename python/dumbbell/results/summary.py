@@ -169,7 +169,8 @@ def _flows(result: Result, summary: Summary, label: Callable[[str], str]) -> Tab
     notes = []
     jain = summary.jain["jain"].drop_nulls().to_list()
     if jain:
-        notes.append(f"Jain's index {Column.of('jain').format(metrics.mean(jain).value)}.")
+        value = Column.of("jain").format(metrics.mean(jain).value)
+        notes.append(f"{without_transfers(result)} {value}.")
     if "took" in columns and each["took"].is_infinite().any():
         notes.append("Completion time: a dash where a flow had not completed at the end of a run.")
     notes += [*spans(result), *summary.unsettled]
@@ -177,6 +178,11 @@ def _flows(result: Result, summary: Summary, label: Callable[[str], str]) -> Tab
         notes.append(MEANS)
     titles = [Column("Flow or mean of flows" if together else "Flow"), Column("Algorithm")]
     return Table([*titles, *map(Column.of, columns)], rows, " ".join(notes))
+
+
+def without_transfers(result: Result) -> str:
+    """What Jain's index of a result is called: flows of transfers have a load of their own."""
+    return "Jain's index" + " without transfers" * (not result.of_transfers.is_empty())
 
 
 def group_names(experiment: Experiment) -> dict[str, str]:

@@ -268,7 +268,7 @@ def chart_of(
         fair = quoted(FAIR) if key == "share" else fair
         runs, values = tables.get("runs", every), values.rename({key: metric})
         tables["runs"] = runs.join(values, on="run", how="left", maintain_order="left")
-    elif metric not in METRICS and metric not in every.columns:
+    elif metric not in METRICS and metric not in measured(every):
         if metric.isidentifier():
             names = [*measured(every), "share of NAME"]
             raise ExperimentError(unknown("metric of a run", metric, names), key="metric")
@@ -283,6 +283,8 @@ def chart_of(
     if where and found_runs.is_empty():
         problem = f"no run matches --where; {_values(dataset, where)}"
         raise ResultError(f"{dataset.folder}: {problem}")
+    if not found_runs[VALUE].dtype.is_numeric():
+        raise ExperimentError(f"{metric} is no number; name a column of runs", key="metric")
     runs = found_runs.cast(dict.fromkeys([VALUE, *more], pl.Float64))
     # An infinite value, a time that a run is too short for, is in no mean that is drawn.
     runs = runs.filter(pl.all_horizontal(pl.col(VALUE, *more).is_not_nan()))

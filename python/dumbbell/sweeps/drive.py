@@ -28,7 +28,7 @@ from dumbbell.sweeps.real import RealPackets, duration, machine_of, real_packets
 from dumbbell.sweeps.work import RUNNING_POINT, ChunkMonitor, simulate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from dumbbell.engine.backend import Backend
     from dumbbell.metrics.intervals import Until
@@ -78,7 +78,7 @@ def run_sweep(
     source: Sweep | str | Path,
     out: str | Path,
     *,
-    seeds: int | list[int] | Callable[[Point], int] | None = None,
+    seeds: int | Sequence[int] | Callable[[Point], int] | None = None,
     jobs: int | None = None,
     dask: str | None = None,
     until: Until | None = None,

@@ -189,7 +189,7 @@ class Sweep:
         """The number of points."""
         return prod(map(len, self._blocks()))
 
-    def seeds(self, seeds: int | list[int] | None = None) -> list[int]:
+    def seeds(self, seeds: int | Sequence[int] | None = None) -> list[int]:
         """The seeds that every point is run with: these, or the file's.
 
         Raises:

@@ -249,7 +249,7 @@ def sweep(
     combine: str = "grid",
     points: int | None = None,
     out: str | Path | None = None,
-    seeds: int | list[int] | None = None,
+    seeds: int | Sequence[int] | None = None,
     jobs: int | None = None,
     until: Until | None = None,
     series: bool = False,
