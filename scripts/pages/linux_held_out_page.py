@@ -58,9 +58,10 @@ _PAGE: Final = """\
 The simulator's TCP was mended by what runs and captures of [the plan's cells](linux-grid.md) and of
 [other paths](linux-others.md) showed. So how well it agrees there is not how well it agrees
 elsewhere. Here are {cells} cells of the same families whose paths no one had run before: another
-seed of the same sequence, fixed before the first run. Each was run once with Linux {kernel}, and
-dumbbell {version} is as it was before they were looked at. Values, tolerances and verdicts are [the
-plan's](linux-grid.md); with one run few chaotic values can be decided.
+seed of the same sequence, fixed before the first run. Each was run once with Linux {kernel}. They
+have been looked at since, and the TCP was mended by captures of other flows: the numbers are those
+of the present dumbbell {version}. Values, tolerances and verdicts are [the plan's](linux-grid.md);
+with one run few chaotic values can be decided.
 
 {counts}
 
