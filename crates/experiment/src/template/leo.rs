@@ -74,7 +74,7 @@ pub(super) fn path(leo: &Resolved, duration: u64) -> Result<Path, ValueError> {
     // A uniform distribution as wide has this standard deviation.
     let width = 3.0_f64.sqrt() * leo.number("variation");
     // One more step than a link may have, so that the check finds it.
-    let slots = (0..=super::MAX_STEPS as u64 / 2).map(|slot| slot * time("slot"));
+    let slots = (0..=super::MAX_STEPS as u64).map(|slot| slot * time("slot"));
     for at in slots.take_while(|&at| at < duration) {
         let rate = leo.whole("rate") as f64 * between(&mut draws, 1.0 - width, 1.0 + width);
         let extra = rounded(time("step") as f64 * draws.uniform(), MS / 10);

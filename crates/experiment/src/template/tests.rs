@@ -256,7 +256,11 @@ fn errors_say_what_is_valid() {
         assert!(error.contains(part), "{error}");
     }
     for (template, part) in [
-        ("leo(slot=10 us)", "1,000,000; let it change less often, or the run be shorter"),
+        (
+            "leo(slot=10 us, outage=off)",
+            "1,000,000; let it change less often, or the run be shorter",
+        ),
+        ("leo(outage=5001 ms)", "outage is more than a third of slot"),
         ("5g(every=1 us, blocked=1 us, rate=1 Mbit/s)", ""),
     ] {
         let resolved = read(template, "").resolve(&NoEnvironment);
