@@ -34,7 +34,7 @@ def test_every_answer_names_measures_and_variants_that_there_are(question: dict[
 
 @pytest.mark.slow
 def test_a_variant_may_set_keys_of_the_scenario(tmp_path: Path) -> None:
-    [answer] = answer_questions(tmp_path, paths=4, only=["nearly-limited"])
+    [answer] = answer_questions(tmp_path, paths=12, only=["nearly-limited"])
     by_variant = {one.variant: one for one in answer.differences if one.measure == "idle-nearly"}
     # An application that writes 5 % less than the link carries leaves at least some of it unused.
     assert by_variant["95 % of the rate"].base < 0.05
