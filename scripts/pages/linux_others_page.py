@@ -475,9 +475,11 @@ _CAUSES: Final = """## What was found
   seeds; the least of Linux's three runs have 3.73, 3.82 and 4.28. What lifts its other runs is
   not known; a processor that stops for milliseconds does it in the simulator.
 - **A policer** drops of a burst what is beyond 40 packets, so that it matters how fast a burst
-  arrives. Simulated, a burst takes no time; in a capture, 10 packets take 61 us, as on a link of
-  2 Gbit/s. Behind such an access link Reno has 18.3 Mbit/s in 20 s (3 Gbit/s: 13.8, 1 Gbit/s:
-  19.7; Linux 17.8).
+  arrives. Simulated, a burst takes no time; in a capture, 10 packets take 61 us, those of one frame
+  together, at the pace of this machine. That may be the cause of Reno's difference, but one pace
+  does not explain both algorithms. Behind an access link of 2 Gbit/s Reno has 17.6 Mbit/s (none:
+  13.9; Linux 17.8) and CUBIC 20.0 (none: 17.3; Linux 15.1); behind 3 Gbit/s they have 14.1 and
+  15.7, behind 1 Gbit/s 19.4 and 20.6 (medians of twelve seeds).
 - **Both directions.** In the 20 s of the table the two flows of CUBIC have 69 Mbit/s together in
   Linux, 66 simulated. In three runs of 60 s each they have 72 to 73 from 20 s on, on both sides.
 - **DCTCP in FQ-CoDel** has 4 % less goodput in Linux. Why is not known.
