@@ -42,8 +42,9 @@ def _finding(name: str, worse: str, better: str, bench: Bench) -> dict[str, Any]
     [one] = clause.measures
     scenario, algorithms = Scenario(one.scenario), [worse, better]
     design, series = scenario.design(algorithms, _LOOKED_AT), needs_series(one.scenario)
-    runs = bench.run(design, one.scenario, seeds=scenario.seed_of, series=series)
-    simulated = values(runs, one.kind).pivot("cc", index="path", values="value")
+    simulated = values(bench.run(design, one.scenario, series=series), one.kind).pivot(
+        "cc", index="path", values="value"
+    )
     chosen = [
         (path, dict(zip(algorithms, its, strict=True)))
         for path, *its in simulated.select("path", *algorithms).rows()

@@ -319,7 +319,7 @@ def test_a_path_has_its_own_seed_with_all_algorithms_and_in_its_file() -> None:
     assert scenario.grid
     points = list(scenario.design(["reno", "cubic"], 3).points())
     size = len(points) // 3
-    seeds = [scenario.seed_of(point) for point in points]
+    seeds = [scenario.seed_of(point.values) for point in points]
     assert all(seeds[at] == seeds[at - at % size] for at in range(len(seeds)))
     assert len(set(seeds)) == 3
     for number, settings in enumerate(scenario.first(len(points) // 2)):
@@ -927,8 +927,7 @@ def test_runs_one_by_one_have_the_values_of_the_sweep(
     scenario, algorithms = Scenario(one.scenario), ["bbr", "cubic", "reno"]
     its = bench.Bench(tmp_path)
     series = needs_series(one.scenario)
-    design, seeds = scenario.design(algorithms, 1), scenario.seed_of
-    swept = its.run(design, one.scenario, scenario.grid, seeds=seeds, series=series)
+    swept = its.run(scenario.design(algorithms, 1), one.scenario, scenario.grid, series=series)
     paths = scenario.first(swept.runs.height // 3)
     found = real.measure(its, scenario, paths, algorithms)
     expected = values(swept, one.kind).drop("run").sort("path", "cc")

@@ -14,10 +14,10 @@ from dumbbell.sweeps.drive import run_sweep
 from dumbbell.sweeps.work import FAILED_POINT, RUNNING_POINT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
-    from dumbbell.sweeps.plan import Point, Sweep
+    from dumbbell.sweeps.plan import Sweep
 
 PATIENCE: Final = 60.0
 """An algorithm whose simulations do not advance for so long hangs, s."""
@@ -63,13 +63,12 @@ class Bench:
         place: str,
         grid: Sequence[str] = (),
         *,
-        seeds: int | Callable[[Point], int] | None = None,
+        seeds: int | None = None,
         series: bool = False,
     ) -> Runs:
         """Runs what is missing of a sweep in ``data/PLACE``; for the `grid` see `Runs`.
 
-        The sweep has its own seeds unless `seeds` says how many, or which one a point has. Time
-        series are kept if `series`.
+        The sweep has its own seeds unless `seeds` says how many. Time series are kept if `series`.
 
         Raises:
             DumbbellError: If the source of the algorithm in question was changed.

@@ -243,13 +243,8 @@ class Evaluation:
                     paths = its.first(design.count // len(self.algorithms))
                     found = measure_real(self.bench, its, paths, self.algorithms)
                 else:
-                    found = self.bench.run(
-                        design,
-                        scenario,
-                        its.grid,
-                        seeds=its.seed_of,
-                        series=needs_series(scenario),
-                    )
+                    series = needs_series(scenario)
+                    found = self.bench.run(design, scenario, its.grid, series=series)
                 self.runs[scenario] = found
             except FailedRunError as error:
                 self.runs[scenario] = str(error)

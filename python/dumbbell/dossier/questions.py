@@ -223,10 +223,9 @@ def _runs(
     found: dict[tuple[str, ...], Runs] = {}
     for number, keys in enumerate(dict.fromkeys(variant.keys for variant in variants)):
         algorithms = dict.fromkeys(one.cc for one in variants if one.keys == keys)
-        its = replace(_scenario(name), overrides=keys)
-        design = its.design(list(algorithms), paths)
+        design = replace(_scenario(name), overrides=keys).design(list(algorithms), paths)
         place = f"{question}/{name}" + (f"-{number}" if keys else "")
-        found[keys] = bench.run(design, place, seeds=its.seed_of, series=needs_series(name))
+        found[keys] = bench.run(design, place, series=needs_series(name))
     return found
 
 

@@ -26,7 +26,7 @@ from dumbbell.sweeps.plan import Sweep, positions, without_sweep
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from dumbbell.sweeps.plan import Point
+    from dumbbell.sweeps.plan import Values
 
 FOLDER: Final = Path(__file__).with_name("scenarios")
 
@@ -96,7 +96,7 @@ class Scenario:
     def design(self, algorithms: Sequence[str], paths: int) -> Sweep:
         """The sweep over the first `paths` random paths, each with every one of `algorithms`."""
         first, *grids = self.content["sweep"]
-        return self._sweep([first | {"points": paths, "seed": self.seed}, *grids], algorithms)
+        return self._seeded([first | {"points": paths, "seed": self.seed}, *grids], algorithms)
 
     def every(self, algorithms: Sequence[str]) -> Sweep:
         """The sweep over all points that the file lists, each with every one of `algorithms`."""
@@ -109,11 +109,11 @@ class Scenario:
             name = values.get("name") if isinstance(values, dict) else None
             listed = [one[key] for one in settings]
             axes[key] = {"values": listed, "name": name} if name else listed
-        return self._sweep([{"combine": "zip"} | axes], algorithms)
+        return self._seeded([{"combine": "zip"} | axes], algorithms)
 
-    def seed_of(self, point: Point) -> int:
+    def seed_of(self, values: Values) -> int:
         """The seed of a point's path, whatever the algorithm and the place on the grids."""
-        drawn = point.values[: len(self.axes) - len(self.grid)]
+        drawn = values[: len(self.axes) - len(self.grid)]
         return int.from_bytes(hashlib.sha256(repr(drawn).encode()).digest()[:4], "big")
 
     def places(self, count: int) -> list[Place]:
@@ -157,7 +157,7 @@ class Scenario:
         overrides += [f"{key}={_assigned(value)}" for key, value in chosen.items()]
         found = Experiment.parse(without_sweep(self._text), overrides=overrides)
         if len(settings) == len(self.axes):
-            found = found.replace(seeds=[self.seed_of(next(self.at([settings], [cc]).points()))])
+            found = found.replace(seeds=self.at([settings], [cc]).experiment(0).seeds)
         return found.replace(title=title) if title else found
 
     @cached_property
@@ -178,6 +178,12 @@ class Scenario:
         """The names of the flows that have the algorithm in question."""
         names = [str(flow["name"]) for flow in self.content["flow"]]
         return [name for name in names if name.startswith(PROPOSED)]
+
+    def _seeded(self, tables: list[dict[str, Any]], algorithms: Sequence[str]) -> Sweep:
+        """A sweep over paths, each with a seed of its own."""
+        sweep = self._sweep(tables, algorithms)
+        sweep.seed_of = self.seed_of
+        return sweep
 
     def _sweep(self, tables: list[dict[str, Any]], algorithms: Sequence[str]) -> Sweep:
         columns = [_algorithm(self._proposed, cc) for cc in algorithms]

@@ -142,8 +142,7 @@ class Search:
         number = {path: at for at, path in enumerate(dict.fromkeys(paths))}
         kind = "all" if len(algorithms) > len(self.needed) else "own"
         place = f"search/{self.measure.id}-{kind}"
-        series = self.measure.kind.of_series
-        runs = self.bench.run(sweep, place, seeds=self.scenario.seed_of, series=series)
+        runs = self.bench.run(sweep, place, series=self.measure.kind.of_series)
         found = _by_path(runs, self.measure.kind)
         return [found.get(number[path], {}) for path in paths]
 

@@ -78,7 +78,7 @@ def run_sweep(
     source: Sweep | str | Path,
     out: str | Path,
     *,
-    seeds: int | Sequence[int] | Callable[[Point], int] | None = None,
+    seeds: int | Sequence[int] | None = None,
     jobs: int | None = None,
     dask: str | None = None,
     until: Until | None = None,
@@ -91,9 +91,8 @@ def run_sweep(
 ) -> Swept:
     """Runs an experiment along its axes, except the runs that `out` has already.
 
-    Arguments and errors are those of `dumbbell.sweep`, but `seeds` may also say which one seed a
-    point has. `finished` takes the rows of ``runs`` that are new, with their axes, a few times a
-    second.
+    Arguments and errors are those of `dumbbell.sweep`. `finished` takes the rows of ``runs`` that
+    are new, with their axes, a few times a second.
     """
     sweep = source if isinstance(source, Sweep) else Sweep.load(source)
     is_real = sends_packets(backend)
@@ -102,7 +101,7 @@ def run_sweep(
         until.check([until.metric] if is_of_some else METRICS, is_real=is_real)
     if is_real and dask is not None:
         raise ExperimentError("is for the simulator", key="dask")
-    numbers = sweep.seeds(1 if callable(seeds) else seeds)
+    numbers, seed_of = sweep.seeds(seeds), sweep.seed_of
     points = []  # before the folder is made
     for point in sweep.points():
         _refuse_others(point, is_real=is_real)
@@ -117,13 +116,9 @@ def run_sweep(
     ):
         _refuse_another(sweep, store.folder, overwrite=overwrite)
         driver = _Driver(sweep, points, store, pool, count, series, packets, progress, finished)
-        driver.go_through(
-            {
-                point.number: [seeds(point)] if callable(seeds) else numbers
-                for point in driver.points
-            }
-        )
-        loose = driver.tighten(until, numbers) if until else []
+        first = {point.number: [seed_of(point.values)] if seed_of else numbers for point in points}
+        driver.go_through(first)
+        loose = driver.tighten(until, first) if until else []
         store.merge()
         warnings = list(dict.fromkeys(text for point in points for text in point.warnings))
         warnings += _hidden_axes(sweep, max((len(point.flows) for point in points), default=0))
@@ -244,10 +239,9 @@ class _Driver:
         finally:
             self._keep_rest()
 
-    def tighten(self, until: Until, first: list[int]) -> list[Point]:
+    def tighten(self, until: Until, first: dict[int, list[int]]) -> list[Point]:
         """Adds seeds to the points that are not known well enough; returns those that stay so."""
-        points = {point.number: point for point in self.points}
-        seeds = dict.fromkeys(points, first)
+        points, seeds = {point.number: point for point in self.points}, dict(first)
         while True:
             dataset = Dataset(self.store.folder)
             runs = dataset.table("runs")

@@ -26,7 +26,7 @@ from dumbbell.experiment.quantities import as_json
 from dumbbell.metrics import FRAME_METRICS, RUN_METRICS, TRANSFER_METRICS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     import polars as pl
 
@@ -74,12 +74,16 @@ class Axis:
     unit: str | None
 
 
+Values = tuple[float | str, ...]
+"""The values of all axes at a point, as their columns have them."""
+
+
 @dataclass(frozen=True)
 class Point:
     """A resolved experiment of a sweep, with the values of the axes that it has."""
 
     number: int  # its place in the sweep, from 0
-    values: tuple[float | str, ...]  # the axes' columns
+    values: Values
     scenario: str  # what the simulator takes for seed 0, as JSON
     # The resolved experiment, as JSON, if other seeds change more of the scenario than its seed.
     varied: str | None
@@ -124,10 +128,13 @@ class Sweep:
     Attributes:
         axes: The axes of all ``[sweep]`` tables.
         text: The text of a file that reads as the same sweep.
+        seed_of: The one seed of a point, by its values of the axes; None if all points have the
+            same seeds.
     """
 
     def __init__(self, text: str, name: str, overrides: Sequence[str], axes: Axes | None) -> None:
         """Reads the text of the file `name`; see `load`."""
+        self.seed_of: Callable[[Values], int] | None = None
         self._environment = Environment(Path(name).parent)
         if axes is None:
             axes, overrides = _pinned(text, overrides)
@@ -217,10 +224,11 @@ class Sweep:
             ExperimentError: If it is not valid.
         """
         parts = next(islice(product(*self._blocks()), number, None))
-        values = (written for part in parts for written, _ in part)
-        overrides = [f"{axis.key}={value}" for axis, value in zip(self.axes, values, strict=True)]
+        written, columns = zip(*(value for part in parts for value in part), strict=True)
+        overrides = [f"{axis.key}={value}" for axis, value in zip(self.axes, written, strict=True)]
         text, folder = without_sweep(self.text), self._environment.folder
-        return Experiment.parse(text, overrides=overrides, folder=folder)
+        found = Experiment.parse(text, overrides=overrides, folder=folder)
+        return found.replace(seeds=[self.seed_of(columns)]) if self.seed_of else found
 
     def only(self) -> Experiment:
         """The experiment of a sweep that has one point.
