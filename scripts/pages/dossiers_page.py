@@ -56,10 +56,7 @@ no verdict. Where a clause has many measures, one may be against by chance
 ([how often](statistics.md#verdicts-of-dossiers)). It is no ranking: the limits are
 ours, and some clauses do not suit what an algorithm is for. Coupled algorithms are left out,
 because the scenarios have one path.
-
-These runs had one seed for all paths, so that all paths share one draw of start times: the bounds
-leave out how much that draw matters. A dossier made now has a seed for each path.
-
+{seeds}
 ![Shares of paths beyond the limits, by algorithm and clause](../figures/dossiers.svg)
 
 *The numbers of the table. Lighter: on more paths beyond the limit.*
@@ -89,6 +86,11 @@ _SHOWN: Final = (
     "delay-acks",
 )
 _SHOWN_FOR: Final = ("cubic", "bbr", "bbr3", "copa", "vegas", "ledbat++", "c4")
+
+_ONE_SEED: Final = """
+These runs had one seed for all paths, so that all paths share one draw of start times: the bounds
+leave out how much that draw matters. A dossier made now has a seed for each path.
+"""
 
 _AGAIN: Final = """\
 ## The same again
@@ -255,7 +257,7 @@ def write(docs: Path, data: dict[str, Any]) -> Path:
     beside = {cc: [_COMPARED[mark] for mark in one["beside"].values()] for cc, one in found.items()}
     named = [f"| {clause.section} | {clause.title} |" for clause in clauses()]
     page = [
-        _INTRODUCTION.format(paths=data["paths"]),
+        _INTRODUCTION.format(paths=data["paths"], seeds="" if "seeds" in data else _ONE_SEED),
         _table(cells.items()),
         "\n".join(["| section | clause |", "|---|---|", *named]),
         _SOME.format(paths=data["paths"]),
@@ -277,7 +279,7 @@ def main() -> None:
     docs, *rest = sys.argv[1:]
     file = Path(docs, "explanation/dossiers.json")
     paths, names = int(rest[0]) if rest else 0, rest[1:]
-    data: dict[str, Any] = {"paths": paths, "algorithms": {}}
+    data: dict[str, Any] = {"paths": paths, "seeds": "of paths", "algorithms": {}}
     if len(rest) != 1:
         data = json.loads(file.read_text())
     scenarios = {measure.scenario for clause in clauses() for measure in clause.measures}
@@ -285,6 +287,8 @@ def main() -> None:
         raise SystemExit(f"no algorithm of this page and no scenario: {', '.join(sorted(unknown))}")
     if names and paths != data["paths"]:
         raise SystemExit(f"{file} has {data['paths']} paths: evaluate as many, or all algorithms")
+    if names and "seeds" not in data:
+        raise SystemExit(f"{file} has one seed for all paths: evaluate all algorithms")
     if rest:
         data["version"] = _core.__version__
         _evaluate(data, names)

@@ -332,22 +332,21 @@ impl<'a> Resolver<'a> {
         let default = if rate.is_some() && link.aqm.is_none() { "1 BDP" } else { UNLIMITED };
         let text = link.queue.as_deref().unwrap_or(default);
         let queue = Queue::parse(&Value::from(text)).expect("a checked queue");
-        let (link_at, at) = (at, at.then("queue"));
+        let (burst_at, at) = (at.then("burst"), at.then("queue"));
         let (dimension, amount) = match queue {
             Queue::Limited(dimension, amount) => (dimension, amount),
             Queue::Unlimited => return Some(UNLIMITED.to_owned()),
             Queue::None => {
                 if let Some(aqm) = &link.aqm {
                     let text = format!("\"{NO_QUEUE}\" leaves \"{aqm}\" no queue to manage");
-                    self.add(at.clone(), format!("{text}; leave one of them out"));
+                    self.add(at, format!("{text}; leave one of them out"));
                 }
-                let bucket = link.burst.as_deref().map(|text| (text, checked(&SIZE, text)));
-                if let (Some((text, bucket)), Some(least)) = (bucket, self.largest_packet(link))
-                    && bucket < least
+                if let Some(burst) = &link.burst
+                    && let Some(least) = self.largest_packet(link)
+                    && checked(&SIZE, burst) < least
                 {
-                    let text = format!("\"{text}\" is too little for a policer");
-                    let text = format!("{text}; not even a packet of {least} bytes fits");
-                    self.add(link_at.then("burst"), text);
+                    let text = format!("\"{burst}\" is too little for a policer");
+                    self.add(burst_at, format!("{text}; {}", nothing_fits(Some(least))));
                 }
                 return Some(NO_QUEUE.to_owned());
             }
@@ -359,10 +358,7 @@ impl<'a> Resolver<'a> {
         };
         let crossing = self.crossing_rtts(link)?;
         let least = self.largest_packet(link);
-        let packet = match least {
-            Some(bytes) => format!("not even a packet of {bytes} bytes fits"),
-            None => "nothing fits".to_owned(),
-        };
+        let packet = nothing_fits(least);
         if dimension == &SIZE && least.is_some_and(|least| amount < least) {
             self.add(at.clone(), format!("\"{text}\" is too little; {packet}"));
         }
@@ -481,6 +477,14 @@ impl<'a> Resolver<'a> {
             is_free && lasts > DOUBLINGS * subflow.rtt
         });
         (window >= LARGE_WINDOW && grows).then_some(window)
+    }
+}
+
+/// Of a queue or a bucket that is too small for the largest packet, if there is one.
+fn nothing_fits(largest: Option<u64>) -> String {
+    match largest {
+        Some(bytes) => format!("not even a packet of {bytes} bytes fits"),
+        None => "nothing fits".to_owned(),
     }
 }
 

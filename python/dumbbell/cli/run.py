@@ -119,11 +119,11 @@ def _show(result: Result, written: Experiment, until: Until | None) -> None:
     from dumbbell.engine.runner import values_of
     from dumbbell.results.summary import (
         Summary,
+        jain_title,
         spans,
         still_running,
         summary_tables,
         unsettled,
-        without_transfers,
     )
 
     every, result = result, result.valid()
@@ -143,8 +143,7 @@ def _show(result: Result, written: Experiment, until: Until | None) -> None:
         output.print_table(title, table)
     notes = []
     if len(result.flow_names) > 1:
-        jain = without_transfers(result)
-        notes.append(_together(metrics.with_least(runs, flows), jain))
+        notes.append(_together(metrics.with_least(runs, flows), jain_title(result)))
     if result.transfers.width:
         notes += still_running(metrics.transfer_summary(result))
     notes += [*spans(result), *summary.unsettled, *_bdp(written, result.experiment)]
@@ -186,7 +185,7 @@ def _tell_invalid(result: Result) -> None:
 
 
 def _together(runs: pl.DataFrame, jain: str) -> str:
-    """What all flows achieved together; `jain` is what Jain's index is called."""
+    """What all flows achieved together, with a title of Jain's index."""
     rate = f"All flows together {_mean(runs, 'throughput')} Mbit/s"
     has_jain = runs["jain"].count() > 0
     return f"{rate}; {jain} {_mean(runs, 'jain')}" if has_jain else rate

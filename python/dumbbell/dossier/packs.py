@@ -216,6 +216,5 @@ def _by_algorithm(point: pl.DataFrame, column: Column) -> dict[str, Estimate | N
     found = {}
     for [cc], its in point.group_by("cc", maintain_order=True):
         known = its["value"].drop_nulls().to_list()
-        ends = {"lowest": column.lowest, "highest": column.highest}
-        found[str(cc)] = mean(known, "", **ends) if len(known) == its.height else None
+        found[str(cc)] = mean(known, column) if len(known) == its.height else None
     return found

@@ -155,15 +155,17 @@ def line_styles(algorithms: Sequence[str]) -> list[LineStyle]:
     of_colour = Counter[str]()
     are_alike = len({style.look for style in styles.values()}) == 1 and len(algorithms) > 2
     for cc in algorithms:
-        look = styles[cc].look
-        looks = _looks_apart(look) if are_alike else [look] * len(_DASHES)
-        place = min(seen[look], len(looks) - 1)
-        (colour, marker) = looks[place]
-        turn = place if are_alike else min(of_colour[colour], len(_DASHES) - 1)
-        width, dash = _DASHES[turn % len(_DASHES)]
+        look = colour, marker = styles[cc].look
+        place = of_colour[colour]
+        if are_alike:
+            looks = _looks_apart(look)
+            place = min(place, len(looks) - 1)
+            colour, marker = looks[place]
+            place %= len(_DASHES)
+        width, dash = _DASHES[min(place, len(_DASHES) - 1)]
         lines.append(LineStyle(colour, width, dash, marker, rank=seen[look]))
         seen[look] += 1
-        of_colour[colour] += 1
+        of_colour[look[0]] += 1
     return lines
 
 

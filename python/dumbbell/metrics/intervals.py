@@ -212,11 +212,7 @@ def redraws(runs: Sequence[float | None], count: int, stream: int = 0) -> Number
 
 
 def mean(
-    runs: Sequence[float],
-    metric: str = "",
-    *,
-    lowest: float = -math.inf,
-    highest: float = math.inf,
+    runs: Sequence[float], metric: str | Column = "", *, lowest: float = -math.inf
 ) -> Estimate:
     """Estimates the mean of independent runs with Student's t interval.
 
@@ -232,7 +228,6 @@ def mean(
             range of the metric does, such as at a utilisation of 1. True means lie in that range,
             so the interval covers them as often.
         lowest: What is known of these runs beside that, such as 1 / n for Jain's index of n flows.
-        highest: What else they cannot exceed.
 
     Raises:
         ValueError: If there is no run, or one is not a number.
@@ -244,9 +239,8 @@ def mean(
     if len(values) == 1 or math.isinf(value):
         return Estimate(value, None, None, tuple(values.tolist()))
     half = _half_interval(values)
-    column = Column.of(metric)
-    low = max(value - half, column.lowest, lowest)
-    high = min(value + half, column.highest, highest)
+    column = Column.of(metric) if isinstance(metric, str) else metric
+    low, high = max(value - half, column.lowest, lowest), min(value + half, column.highest)
     return Estimate(value, min(low, value), max(high, value), tuple(values.tolist()))
 
 

@@ -63,11 +63,11 @@ def transfer_summary(result: SampledRuns) -> pl.DataFrame:
     slowdown the 99th percentile; interpolated if all transfers are complete, otherwise by Kaplan
     and Meier: a transfer that is not complete at the end takes longer than until then. Infinite if
     the runs are too short for a percentile. The mean slowdown is that of the complete transfers.
-    Their share among all that started; the load offered, ``8 * sum(bytes) / (rate * span)`` of all
-    that started, and the load carried, of the bytes that arrived, where ``rate`` is that of the
-    slowest link of the path, and ``span`` lasts from the flow's start to its end; of the load
-    carried, to the end of the last transfer, if that is later. Both are of payload; the load of a
-    flow's `arrivals` counts headers too. Transfers that the warm-up began count as carried only.
+    Their share among all that started. The load offered, ``8 * sum(bytes) / (rate * span)`` of all
+    that started, where ``rate`` is that of the slowest link of the path, and ``span`` lasts from
+    the flow's start to its end. The load carried, of the bytes that arrived, whose ``span`` lasts
+    until the last transfer ends, if that is later. Both are of payload; the load of a flow's
+    `arrivals` counts headers too. Transfers that the warm-up began count as carried only.
     Source: Kaplan, Meier: "Nonparametric Estimation from Incomplete Observations", JASA 53, 1958.
 
     Returns:

@@ -145,8 +145,8 @@ def _flows(result: Result, summary: Summary, label: Callable[[str], str]) -> Tab
     each = (
         summary.flows.with_columns(
             pl.col("flow").cast(pl.String).replace_strict(labels, return_dtype=pl.String),
-            # That of a flow counts, as that of a transfer, if it started after the warm-up, and is
-            # beyond all measure if the run ended before.
+            # That of a flow counts, as that of a transfer, if it started after the warm-up. It is
+            # infinite if the run ended first.
             took=pl.when(pl.col("begin") == pl.col("start")).then(
                 (pl.col("completed") - pl.col("start")).fill_null(
                     pl.when(pl.col("flow").cast(pl.String).is_in(sized)).then(math.inf)
@@ -170,7 +170,7 @@ def _flows(result: Result, summary: Summary, label: Callable[[str], str]) -> Tab
     jain = summary.jain["jain"].drop_nulls().to_list()
     if jain:
         value = Column.of("jain").format(metrics.mean(jain).value)
-        notes.append(f"{without_transfers(result)} {value}.")
+        notes.append(f"{jain_title(result)} {value}.")
     if "took" in columns and each["took"].is_infinite().any():
         notes.append("Completion time: a dash where a flow had not completed at the end of a run.")
     notes += [*spans(result), *summary.unsettled]
@@ -180,8 +180,8 @@ def _flows(result: Result, summary: Summary, label: Callable[[str], str]) -> Tab
     return Table([*titles, *map(Column.of, columns)], rows, " ".join(notes))
 
 
-def without_transfers(result: Result) -> str:
-    """What Jain's index of a result is called: flows of transfers have a load of their own."""
+def jain_title(result: Result) -> str:
+    """The title of Jain's index: flows of transfers have a load of their own and are left out."""
     return "Jain's index" + " without transfers" * (not result.of_transfers.is_empty())
 
 

@@ -268,7 +268,7 @@ def chart_of(
         fair = quoted(FAIR) if key == "share" else fair
         runs, values = tables.get("runs", every), values.rename({key: metric})
         tables["runs"] = runs.join(values, on="run", how="left", maintain_order="left")
-    elif metric not in METRICS and metric not in measured(every):
+    elif metric not in measured(every):
         if metric.isidentifier():
             names = [*measured(every), "share of NAME"]
             raise ExperimentError(unknown("metric of a run", metric, names), key="metric")

@@ -79,8 +79,7 @@ pub(super) fn path(leo: &Resolved, duration: u64) -> Result<Path, ValueError> {
         let rate = leo.whole("rate") as f64 * between(&mut draws, 1.0 - width, 1.0 + width);
         let extra = rounded(time("step") as f64 * draws.uniform(), MS / 10);
         let loss = 2.0 * leo.number("loss") * draws.uniform();
-        let outage = time("outage") as f64 * between(&mut draws, 0.5, 1.5);
-        let outage = rounded(outage, MS);
+        let outage = rounded(time("outage") as f64 * between(&mut draws, 0.5, 1.5), MS);
         let back = if at > 0 && outage > 0 { at + outage } else { at };
         if back > at {
             path.rates.push((at, 0));
